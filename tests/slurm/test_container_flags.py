@@ -133,6 +133,53 @@ rm -f began go"""
     assert "box:no_exec: another step runs in it" in taken
 
 
+HEADER = """
+echo nodes $(scontrol show hostnames $SLURM_JOB_NODELIST)
+srun --ntasks=1 sh -c 'echo step $(id -un) $(cat /etc/version)'
+srun --ntasks=1 --container-name=$SLIPWAY_CONTAINER_NAME sh -c 'echo inside $(cat /etc/word) $(cat /mine)'
+[ $SLURM_RESTART_COUNT ] || scontrol requeue $SLURM_JOB_ID
+[ $SLURM_RESTART_COUNT ] || sleep 60
+squeue --noheader --job $SLURM_JOB_ID --format='squeue %T'
+"""
+
+
+@pytest.mark.parametrize("options", ["", "--container-remap-root", "--container-readonly"])
+def test_header_of_launch_scripts_works_with_slurms_commands(world: Site, options: str) -> None:
+    """The image has none of the client's libraries, no C library at all, and no user slurm."""
+    flags = f"--container-image={ONE} --container-name=it --container-mount-slurm {options}"
+    mine = "" if "readonly" in options else "echo kept > /mine"
+    submit = f"sbatch --parsable --requeue --nodelist=gpu-0 --ntasks=2 --open-mode=append --output=out.%j {flags}"
+    number = world.cluster.ssh(f"{submit} <<'X'\n#!/bin/sh\n{mine}{HEADER}X")
+    look = ["squeue", "--noheader", "--job", number, "--format=%T %r"]
+    wait_for("its second turn", lambda: world.cluster.slurm(*look).strip() == "PENDING BeginTime", deadline_s=60)
+    world.cluster.slurm("scontrol", "update", f"JobId={number}", "StartTime=now")
+    world.cluster.end(number)
+    said = [line for line in world.cluster.out(number).splitlines() if line.split()[0] in ("nodes", "step", "inside", "squeue")]
+    assert said[-4:] == ["nodes gpu-0", "step alice v1", f"inside one{' kept' if mine else ''}", "squeue RUNNING"]
+
+
+def test_srun_and_sbatch_give_the_same_environment_without_the_hosts_modules(world: Site) -> None:
+    host = "module() { :; }; export -f module; export BASH_ENV=/x MANPATH=/y LMOD_CMD=/z MODULEPATH=/m MINE=yes"
+    batch = f"printf '#!/bin/sh\\nenv\\n' > env.sh; sbatch --wait --output=env.out --container-image={ONE} env.sh >/dev/null; cat env.out"
+    both = [world.cluster.ssh(f"{host}; mkdir -p sub; cd sub; {command}").splitlines() for command in (f"{STEP} env", batch)]
+    of_slurm = ("SLURM", "SRUN_", "SBATCH_", "PMI", "OMPI_", "_SLURM", "SPANK_", "_=", "SHLVL=")
+    step, script = ({line for line in lines if not line.startswith(of_slurm)} for lines in both)
+    assert step == script
+    assert {"PWD=/work", "MINE=yes"} <= step
+    assert not [line for line in step if line.startswith(("BASH_", "MANPATH", "LMOD_", "MODULEPATH", "OLDPWD"))]
+
+
+def test_save_that_is_killed_for_memory_is_one_line_with_what_to_do(world: Site) -> None:
+    step = f"{STEP} --container-save=./killed.sqsh dd if=/dev/urandom of=/blob bs=1M count=64 2>&1"
+    number = world.cluster.begin(step, "--nodelist=gpu-0")
+    kill = "pkill -9 mksquashfs; echo $?"
+    wait_for("mksquashfs", lambda: world.cluster.inside("gpu-0", kill) == "0", deadline_s=60, pause_s=0.01)
+    world.cluster.end(number)
+    said = world.cluster.out(number)
+    assert "mksquashfs was killed, as programs are when the job's memory is used up: give the job more (--mem)" in said
+    assert "killed.sqsh" not in world.cluster.ssh("ls")
+
+
 MANY = 8
 """Steps that start at once under one name."""
 WAIT = "for i in $(seq 1200); do [ -e /h/go ] && break; sleep 0.05; done"

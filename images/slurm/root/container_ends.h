@@ -12,6 +12,9 @@ enum {
     CONTAINER_FD_COUNT,
 };
 
+/* Where a container has Slurm's client, with --container-mount-slurm: `root` is the job's, `bin` the programs, `user` its numbers outside. */
+#define CONTAINER_SLURM "/run/slipway"
+
 /* The start of its name, which ends with the step. It has the holder's process id, and is locked while the holder lives. */
 #define CONTAINER_HOLDER "holder-"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "container_ends.h"
 #include "container_flags.h"
 #include "driver.h"
 #include "owned.h"
@@ -81,6 +82,7 @@ void container_set_environment(spank_t spank, const struct container_image *imag
         spank_setenv(spank, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1);
     if (container_asked->name) spank_setenv(spank, "SLIPWAY_CONTAINER_NAME", container_asked->name, 1);
     add_driver(spank);
+    if (container_asked->slurm) put_first(spank, CONTAINER_SLURM "/bin");
 }
 
 static int go(const struct container_image *image) {

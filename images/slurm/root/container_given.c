@@ -36,7 +36,8 @@ void container_read_arguments(int count, char **words) {
     } const keys[] = {{"base", &given.base},       {"state", &given.state},   {"step", &given.step},       {"node", &given.node},
                       {"image", &given.image},     {"record", &given.record}, {"home", &given.home},       {"passwd", &given.passwd},
                       {"group", &given.group},     {"script", &given.script}, {"workdir", &given.workdir}, {"registry", &given.registry},
-                      {"cache", &given.cache},     {"mounts", &given.mounts}, {"save", &given.save}};
+                      {"cache", &given.cache},     {"mounts", &given.mounts}, {"save", &given.save},
+                      {"slurm", &given.slurm}};
     for (int i = 1; i < count; i++) {
         bool is_known = false;
         size_t length = strcspn(words[i], "=");

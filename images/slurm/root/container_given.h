@@ -8,6 +8,7 @@
 
 struct container_given {
     const char *base, *state, *step, *node, *image, *record, *home, *passwd, *group, *script, *workdir, *registry, *mounts, *save;
+    const char *slurm; /* the numbers of user and group for --container-mount-slurm */
     const char *cache; /* for roots whose pulls keep a bound of their own, as this one's do not */
     bool joins, remap, readonly; /* joins: the container runs, and only a holder for another step is wanted */
     bool has_room; /* whether slurmstepd answers on CONTAINER_FD_ROOM, as one that is older does not */

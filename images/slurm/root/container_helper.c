@@ -114,17 +114,19 @@ static unsigned long long hash(const char *text) {
 }
 
 int container_helper_hold(spank_t spank, const struct container_place *place, int lock, const struct container_spaces *spaces) {
-    static char room[4 * CONTAINER_LIST_MAX], passwd[2048], group[512], script[ROOT_PATH_MAX], record[256], host[256];
+    static char room[4 * CONTAINER_LIST_MAX], passwd[2048], group[512], slurm[32], script[ROOT_PATH_MAX], record[256], host[256];
     char *words[40] = {"slipway-container"};
     const struct passwd *person = container_asked->home ? getpwuid(getuid()) : NULL;
     if (container_asked->home && person == NULL) return root_fail("--container-mount-home: nobody knows this user's home");
     gethostname(host, sizeof host - 1);
+    snprintf(slurm, sizeof slurm, "%u %u", (unsigned)getuid(), (unsigned)getgid());
     if (container_asked->image) snprintf(record, sizeof record, "%s/jobs/%u/ref-%016llx", place->user_folder, place->job, hash(container_asked->image));
     const char *const pairs[] = {
         "base",    place->user_folder,
         "state",   place->path,
         "step",    place->step,
         "node",    host,
+        "slurm",   container_asked->slurm ? slurm : NULL,
         "join",    spaces->mounts < 0 ? NULL : "",
         "image",   container_asked->image,
         "record",  container_asked->image ? record : NULL,

@@ -16,6 +16,7 @@
 #include "container_overlay.h"
 #include "container_pull.h"
 #include "container_save.h"
+#include "container_slurm.h"
 
 /* Which other tasks find it by. */
 static void sign_in(int state) {
@@ -49,6 +50,7 @@ static void enter_new(int state) {
     char id[80] = "";
     container_find_image(state, id);
     container_make_spaces();
+    if (given.slurm) container_take_root();
     int root = container_mount_image(id);
     container_fill(root);
     container_pivot(root);
