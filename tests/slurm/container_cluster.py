@@ -1,12 +1,14 @@
 """A real two-node cluster whose jobs run in containers, with registries, public and private: what the tests of containers share."""
 
+import os
+import signal
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 
 from tests.slurm import container_site as site
-from tests.slurm.container_site import HOST, PUBLIC, Registry, write_image
+from tests.slurm.container_site import HOST, PUBLIC, Registry, entry, write_image
 from tests.slurm.image_cluster import ALICE
 from tests.slurm.image_pods import wait_for
 from tests.slurm.root_cluster import RootCluster, running
@@ -84,3 +86,32 @@ def rest(world: Site) -> None:
         if registry.process is None:
             registry.start()
     wait_for("idle workers", world.cluster.ready, deadline_s=60)
+
+
+def big(world: Site, name: str, mib: int = 48) -> str:
+    """An image that takes a moment."""
+    return world.push(name, entry("blob", os.urandom(mib << 20)))
+
+
+def begin_slow_pull(world: Site, name: str) -> str:
+    """A job whose pull is under way, with skopeo held; gives its number."""
+    job = world.cluster.ssh(f"sbatch --parsable --nodelist=gpu-0 --output=out.%j --wrap='srun --container-image={name} cat /etc/word'")
+    wait_for("a pull", lambda: signal_pulls(name, signal.SIGSTOP), deadline_s=30, pause_s=0.005)
+    return job
+
+
+def signal_pulls(name: str, number: signal.Signals) -> str:
+    """Stops skopeo in the midst of a copy of an image, or lets it go on; gives the step that pulls, empty where none does. Other tests pull
+    meanwhile."""
+    source = f"{name.rpartition(':')[0]}@".encode()
+    step = ""
+    for status in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = status.read_bytes().split(b"\0")
+            variables = (status.parent / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"copy" in words and words[0].endswith(b"skopeo") and any(word.startswith(source) for word in words):
+            os.kill(int(status.parent.name), number)
+            step = next(each for each in variables if each.startswith(b"SLURM_STEP_ID=")).decode().partition("=")[2]
+    return step

@@ -1,11 +1,13 @@
 """Every flag that people know from Pyxis, on a real two-node cluster: it does what it says, or one line says what to write instead."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
-from tests.slurm.container_cluster import CACHE, ONE, Site, containers, rest
+from tests.slurm.container_cluster import CACHE, ONE, Site, big, containers, rest, signal_pulls
 from tests.slurm.image_cluster import ALICE
 from tests.slurm.image_pods import wait_for
 
@@ -129,6 +131,183 @@ rm -f began go"""
     none, taken = (line for line in said if line.startswith("slipway: "))
     assert "box:exec: no step of the job runs in a container of that name" in none
     assert "box:no_exec: another step runs in it" in taken
+
+
+HEADER = """
+echo nodes $(scontrol show hostnames $SLURM_JOB_NODELIST)
+srun --ntasks=1 sh -c 'echo step $(id -un) $(cat /etc/version)'
+srun --ntasks=1 --container-name=$SLIPWAY_CONTAINER_NAME sh -c 'echo inside $(cat /etc/word) $(cat /mine)'
+[ $SLURM_RESTART_COUNT ] || scontrol requeue $SLURM_JOB_ID
+[ $SLURM_RESTART_COUNT ] || sleep 60
+squeue --noheader --job $SLURM_JOB_ID --format='squeue %T'
+"""
+
+
+@pytest.mark.parametrize("options", ["", "--container-remap-root", "--container-readonly"])
+def test_header_of_launch_scripts_works_with_slurms_commands(world: Site, options: str) -> None:
+    """The image has none of the client's libraries, no C library at all, and no user slurm."""
+    flags = f"--container-image={ONE} --container-name=it --container-mount-slurm {options}"
+    mine = "" if "readonly" in options else "echo kept > /mine"
+    submit = f"sbatch --parsable --requeue --nodelist=gpu-0 --ntasks=2 --open-mode=append --output=out.%j {flags}"
+    number = world.cluster.ssh(f"{submit} <<'X'\n#!/bin/sh\n{mine}{HEADER}X")
+    look = ["squeue", "--noheader", "--job", number, "--format=%T %r"]
+    wait_for("its second turn", lambda: world.cluster.slurm(*look).strip() == "PENDING BeginTime", deadline_s=60)
+    world.cluster.slurm("scontrol", "update", f"JobId={number}", "StartTime=now")
+    world.cluster.end(number)
+    said = [line for line in world.cluster.out(number).splitlines() if line.split()[0] in ("nodes", "step", "inside", "squeue")]
+    assert said[-4:] == ["nodes gpu-0", "step alice v1", f"inside one{' kept' if mine else ''}", "squeue RUNNING"]
+
+
+def test_srun_and_sbatch_give_the_same_environment_without_the_hosts_modules(world: Site) -> None:
+    host = "module() { :; }; export -f module; export BASH_ENV=/x MANPATH=/y LMOD_CMD=/z MODULEPATH=/m MINE=yes"
+    batch = f"printf '#!/bin/sh\\nenv\\n' > env.sh; sbatch --wait --output=env.out --container-image={ONE} env.sh >/dev/null; cat env.out"
+    both = [world.cluster.ssh(f"{host}; mkdir -p sub; cd sub; {command}").splitlines() for command in (f"{STEP} env", batch)]
+    of_slurm = ("SLURM", "SRUN_", "SBATCH_", "PMI", "OMPI_", "_SLURM", "SPANK_", "_=", "SHLVL=")
+    step, script = ({line for line in lines if not line.startswith(of_slurm)} for lines in both)
+    assert step == script
+    assert {"PWD=/work", "MINE=yes"} <= step
+    assert not [line for line in step if line.startswith(("BASH_", "MANPATH", "LMOD_", "MODULEPATH", "OLDPWD"))]
+
+
+def test_save_that_is_killed_for_memory_is_one_line_with_what_to_do(world: Site) -> None:
+    step = f"{STEP} --container-save=./killed.sqsh dd if=/dev/urandom of=/blob bs=1M count=64 2>&1"
+    number = world.cluster.begin(step, "--nodelist=gpu-0")
+    kill = "pkill -9 mksquashfs; echo $?"
+    wait_for("mksquashfs", lambda: world.cluster.inside("gpu-0", kill) == "0", deadline_s=60, pause_s=0.01)
+    world.cluster.end(number)
+    said = world.cluster.out(number)
+    assert "mksquashfs was killed, as programs are when the job's memory is used up: give the job more (--mem)" in said
+    assert "killed.sqsh" not in world.cluster.ssh("ls")
+
+
+MANY = 8
+"""Steps that start at once under one name."""
+WAIT = "for i in $(seq 1200); do [ -e /h/go ] && break; sleep 0.05; done"
+"""In a container with the home at /h."""
+WHERE = "echo $(readlink /proc/self/ns/mnt) $(cat /mark*)"
+"""What a step sees: the container's number, and what steps have left in it."""
+TWO = ("--ntasks=2", "--mem=200")
+SAME = "srun --overlap --ntasks=1 --mem=0 --container-name=same --container-mounts=/home/alice:/h"
+
+
+def steps_at_once(image: str) -> str:
+    """A script of steps that run together in one new container, and each says what it sees when all have begun."""
+    step = f"echo $i > /mark$i; echo > /h/here$i; {WAIT}; {WHERE}"
+    return f"""rm -f go here*
+for i in $(seq {MANY}); do i=$i {SAME} --container-image={image} sh -c '{step}' & done
+for n in $(seq 1200); do [ $(ls here* 2>/dev/null | wc -l) -ge $(cat wanted) ] && break; sleep 0.05; done
+touch go
+wait"""
+
+
+def seen(world: Site, number: str) -> list[str]:
+    """What the steps of a job saw, without the lines of srun."""
+    return [line for line in world.cluster.out(number).splitlines() if line.startswith("mnt:")]
+
+
+def test_steps_that_start_at_once_share_one_new_container(world: Site) -> None:
+    world.cluster.ssh(f"echo {MANY} > wanted")
+    said = seen(world, world.cluster.batch(steps_at_once(ONE), "--nodelist=gpu-0 --ntasks=2 --mem=400", deadline_s=120))
+    assert said == [f"{said[0].split()[0]} {' '.join(map(str, range(1, MANY + 1)))}"] * MANY
+
+
+def test_step_killed_during_its_pull_leaves_one_container_to_the_others(world: Site) -> None:
+    """The others wait for the lock meanwhile; one of them pulls again."""
+    name = big(world, "handed-over")
+    world.cluster.ssh(f"echo {MANY - 1} > wanted")
+    number = world.cluster.begin(steps_at_once(name), "--nodelist=gpu-0 --ntasks=2 --mem=400")
+    wait_for("a pull", lambda: signal_pulls(name, signal.SIGSTOP), deadline_s=60, pause_s=0.005)
+    steps = ["scontrol", "--oneliner", "show", "steps", number]
+    wait_for("all steps", lambda: world.cluster.slurm(*steps).count(f"StepId={number}.") >= MANY, deadline_s=60)
+    world.cluster.slurm("scancel", f"{number}.{signal_pulls(name, signal.SIGSTOP)}")
+    world.cluster.end(number, deadline_s=120)
+    said = seen(world, number)
+    assert len(said) == MANY - 1
+    assert len(set(said)) == 1, said
+
+
+BEFORE_EXEC = f"""#!/bin/sh
+echo first > /mark
+readlink /proc/self/ns/mnt > /h/here
+{WAIT}
+"""
+UNREADABLE = (
+    f"busybox cp /bin/busybox /sh; busybox chmod 111 /sh; echo first > /mark; readlink /proc/self/ns/mnt > /h/here; exec /sh -c '{WAIT}'"
+)
+READABLE = f"echo first > /mark; readlink /proc/self/ns/mnt > /h/here; {WAIT}"
+
+
+def beside(world: Site, options: str, program: str, meanwhile: str) -> str:
+    """The script of a job with a step in a container, beside which other commands run."""
+    prolog = world.cluster.machine.folder / "volume-home/alice/first.sh"
+    prolog.write_text(BEFORE_EXEC)
+    prolog.chmod(0o755)
+    return f"""rm -f go here
+{SAME} --container-image={ONE} {options} sh -c {quote(program)} &
+while [ ! -s here ] && kill -0 $!; do sleep 0.05; done
+cat here
+{meanwhile}
+touch go
+wait
+{SAME} sh -c '{WHERE}'
+rm -f go here"""
+
+
+@pytest.mark.parametrize(
+    ("options", "program", "before"),
+    [
+        pytest.param("--task-prolog=/h/first.sh", "true", "", id="that has not begun its program"),
+        pytest.param("", UNREADABLE, "", id="whose program cannot be read"),
+        pytest.param("", READABLE, f"{SAME} true", id="that has made it and others have left"),
+    ],
+)
+def test_step_joins_a_step(world: Site, options: str, program: str, before: str) -> None:
+    here, joined, after = job(world, beside(world, options, program, f"{before}\n{SAME} sh -c '{WHERE}'"), *TWO)
+    assert joined == f"{here} first"
+    assert after.split()[1:] == ["first"]
+
+
+def test_step_joins_a_step_whose_slurmd_has_started_again(world: Site) -> None:
+    """As it does when its files change; the step's slurmstepd stays."""
+    script = beside(world, "", READABLE, f"until [ -e turn ]; do sleep 0.05; done; rm turn\n{SAME} sh -c '{WHERE}'")
+    number = world.cluster.begin(script, "--nodelist=gpu-0", *TWO)
+    wait_for("the first step", lambda: "here" in world.cluster.ssh("ls").split(), deadline_s=60)
+    world.cluster.slurm("scontrol", "reconfigure")
+    world.cluster.ssh("touch turn")
+    world.cluster.end(number)
+    here, joined, _ = seen(world, number)
+    assert joined == f"{here} first"
+
+
+def test_task_killed_before_its_program_leaves_the_files_to_the_next(world: Site) -> None:
+    kill = "kill -9 $(ps -o ppid= -C first.sh); wait"
+    said = job(world, beside(world, "--task-prolog=/h/first.sh", "true", f"{kill}\n{SAME} sh -c '{WHERE}'"), *TWO)
+    assert [line.split()[1:] for line in said if line.startswith("mnt:")] == [[], ["first"], ["first"]], said
+
+
+def test_container_that_cannot_be_joined_is_not_made_again(world: Site) -> None:
+    said = job(world, beside(world, "", READABLE, f"pkill -9 slipway-holder\n{SAME} sh -c '{WHERE}'"), *TWO)
+    assert len([line for line in said if "the container same runs, but its process slipway-holder was killed" in line]) == 1, said
+    assert [line.split()[1:] for line in said if line.startswith("mnt:")] == [[], ["first"]]
+
+
+def test_steps_that_come_as_others_go_lose_nothing(world: Site) -> None:
+    lane = f"for i in $(seq 5); do {SAME} sh -c 'echo x >> /log'; done"
+    script = f"{SAME} --container-image={ONE} true\n{lane} & {lane} & {lane} & wait\n{SAME} sh -c 'echo $(cat /log)'"
+    assert job(world, script, *TWO) == [" ".join("x" * 15)]
+
+
+def test_requeued_job_has_a_new_container(world: Site) -> None:
+    script = f"{SAME} --container-image={ONE} sh -c 'cat /mark 2>/dev/null || echo none; echo first > /mark'"
+    again = f"{script}; [ $SLURM_RESTART_COUNT ] || {{ scontrol requeue $SLURM_JOB_ID; sleep 60; }}"
+    number = world.cluster.begin(f"exec >> requeued; {again}", "--nodelist=gpu-0 --requeue")
+    wait_for(
+        "its second turn",
+        lambda: world.cluster.slurm("squeue", "--noheader", "--job", number, "--format=%T %r").strip() == "PENDING BeginTime",
+    )
+    world.cluster.slurm("scontrol", "update", f"JobId={number}", "StartTime=now")
+    world.cluster.end(number)
+    assert world.cluster.ssh("cat requeued; rm requeued").split() == ["none", "none"]
 
 
 def test_named_containers_folder_is_gone_after_its_job(world: Site) -> None:

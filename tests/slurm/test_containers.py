@@ -17,13 +17,11 @@ import pytest
 from tests.bench import containers as benchmark
 from tests.bench.smallest import assert_yields_figures
 from tests.slurm import container_site as site
-from tests.slurm.container_cluster import CACHE, ONE, Site, containers, rest
+from tests.slurm.container_cluster import CACHE, ONE, Site, begin_slow_pull, big, containers, rest, signal_pulls
 from tests.slurm.container_site import PASSWORD, PRIVATE, PUBLIC, USER, entry, folder
 from tests.slurm.image_cluster import ALICE, BOB
 from tests.slurm.image_pods import wait_for
 from tests.slurm.root_cluster import WORKERS, stand_in
-
-MIB = 1 << 20
 
 
 @pytest.fixture(scope="module")
@@ -279,33 +277,6 @@ def test_registry_outage_before_a_pull_is_one_line_and_a_copy_is_run(world: Site
     assert "running the copy of" in said
 
 
-def big(world: Site, name: str, mib: int = 48) -> str:
-    """An image that takes a moment."""
-    return world.push(name, entry("blob", os.urandom(mib * MIB)))
-
-
-def begin_slow_pull(world: Site, name: str) -> str:
-    """A job whose pull is under way, with skopeo held; gives its number."""
-    job = world.cluster.ssh(f"sbatch --parsable --nodelist=gpu-0 --output=out.%j --wrap='srun --container-image={name} cat /etc/word'")
-    wait_for("a pull", lambda: signal_pulls(name, signal.SIGSTOP), deadline_s=30, pause_s=0.005)
-    return job
-
-
-def signal_pulls(name: str, number: signal.Signals) -> bool:
-    """Stops skopeo in the midst of a copy of an image, or lets it go on; False where there is none. Other tests pull meanwhile."""
-    source = f"{name.rpartition(':')[0]}@".encode()
-    found = False
-    for status in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = status.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if b"copy" in words and words[0].endswith(b"skopeo") and any(word.startswith(source) for word in words):
-            os.kill(int(status.parent.name), number)
-            found = True
-    return found
-
-
 def test_registry_outage_during_a_pull_is_one_line_and_leaves_nothing(world: Site) -> None:
     job = ""
     for attempt in range(5):
@@ -320,6 +291,16 @@ def test_registry_outage_during_a_pull_is_one_line_and_leaves_nothing(world: Sit
     lines = [line for line in world.cluster.out(job).splitlines() if line.startswith("slipway: ")]
     assert ["does not answer" in line for line in lines] == [True], world.cluster.out(job)
     assert not [name for name in world.cached() if name.endswith(".part")]
+
+
+def test_pull_that_is_killed_for_memory_is_one_line_with_what_to_do(world: Site) -> None:
+    name = big(world, "starved")
+    job = begin_slow_pull(world, name)
+    signal_pulls(name, signal.SIGKILL)
+    world.cluster.end(job)
+    lines = [line for line in world.cluster.out(job).splitlines() if line.startswith("slipway: ")]
+    assert len(lines) == 1
+    assert "skopeo was killed, as programs are when the job's memory is used up: give the job more (--mem)" in lines[0]
 
 
 def test_job_killed_during_a_pull_leaves_what_the_next_one_removes(world: Site) -> None:

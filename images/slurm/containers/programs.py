@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from .references import Reference
-from .refusals import Outage, Refused, explain
+from .refusals import Outage, Refused, explain, explain_kill
 
 SKOPEO, UMOCI, UNSQUASHFS = "/usr/bin/skopeo", "/usr/bin/umoci", "/usr/bin/unsquashfs"
 STALL_S = 60
@@ -37,9 +37,16 @@ def run_skopeo(arguments: Sequence[str], reference: Reference, image_name: str, 
         capture_output=True,
         check=False,
     )
+    check_signal(SKOPEO, done.returncode, image_name)
     if done.returncode:
         raise explain(done.stderr.decode(errors="replace"), image_name, reference.host)
     return done.stdout
+
+
+def check_signal(program: str, code: int, image_name: str) -> None:
+    """Raises Refused where a signal ended the program."""
+    if code < 0:
+        raise explain_kill(Path(program).name, -code, image_name)
 
 
 def run_copy(source: str, layout: Path, reference: Reference, image_name: str, authfile: str | None) -> None:
@@ -63,6 +70,7 @@ def run_copy(source: str, layout: Path, reference: Reference, image_name: str, a
             elif time.monotonic() - since > STALL_S:
                 process.kill()
                 raise Outage(f"the registry {reference.host} has sent nothing for {STALL_S} s")
+    check_signal(SKOPEO, process.returncode, image_name)
     if process.returncode:
         raise explain(said.decode(errors="replace"), image_name, reference.host)
 
@@ -80,6 +88,7 @@ def run_bytes(layout: Path) -> int:
 def run_tool(command: Sequence[str], reference: Reference, image_name: str, allowed: Sequence[int] = (0,)) -> None:
     """Runs what unpacks."""
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    check_signal(command[0], done.returncode, image_name)
     said = (done.stderr + done.stdout).decode(errors="replace")
     if done.returncode not in allowed or "no space left" in said.lower():
         raise explain(said, image_name, reference.host)

@@ -22,6 +22,8 @@ from .references import Reference, parse_reference
 from .refusals import Outage, Refused
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+UNSQUASH = [UNSQUASHFS, "-no-progress", "-no-xattrs", "-da", "16", "-fr", "16"]
+"""Its queues of data and fragments have so many MiB of the job's memory; by default each may take 256."""
 RECORDS_LAST_S = 30 * 24 * 3600
 
 
@@ -172,7 +174,7 @@ def run_file(cache: Cache, reference: Reference, image_name: str) -> str:
             part.mkdir(mode=0o700)
             cache.make_room(image_name, 2 * found.st_size // MIB + 1)
             # 2: something was left out, such as a device node, which only root makes.
-            run_tool([UNSQUASHFS, "-no-progress", "-no-xattrs", "-d", str(part / "rootfs"), reference.name], reference, image_name, (0, 2))
+            run_tool([*UNSQUASH, "-d", str(part / "rootfs"), reference.name], reference, image_name, (0, 2))
             texts: list[str] = []
             for name in ("environment", "rc"):
                 path = part / "rootfs/etc" / name

@@ -1,6 +1,7 @@
 """Why a step has no container, in one line for the job's stderr."""
 
 import re
+import signal
 
 
 class Refused(Exception):
@@ -35,6 +36,13 @@ def explain(said: str, image: str, host: str) -> Refused:
     if re.search(_MISSING, low):
         return Refused(f"there is no image {image}: check its name and tag")
     return Refused(f"{image}: {last_line(said)}")
+
+
+def explain_kill(program: str, signal_number: int, image: str) -> Refused:
+    """One line for a program that a signal ended: SIGKILL comes from the kernel where the job's memory is used up."""
+    if signal_number == signal.SIGKILL:
+        return Refused(f"{image}: {program} was killed, as programs are when the job's memory is used up: give the job more (--mem)")
+    return Refused(f"{image}: {program} was ended by signal {signal_number}")
 
 
 def last_line(said: str) -> str:

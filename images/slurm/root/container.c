@@ -30,10 +30,9 @@ static void __attribute__((noreturn)) end(bool speaks) {
     _exit(1);
 }
 
-static int join(const struct container_spaces *spaces) {
+static int join(struct container_spaces *spaces) {
     if (setns(spaces->users, CLONE_NEWUSER) < 0 || setns(spaces->mounts, CLONE_NEWNS) < 0) return root_fail("entering the container: %m");
-    close(spaces->users);
-    close(spaces->mounts);
+    container_close_spaces(spaces);
     return 0;
 }
 
@@ -64,12 +63,8 @@ static int feign_owners(void) {
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0 ? 0 : root_fail("--container-remap-root: seccomp: %m");
 }
 
-/* Of the step's tasks on a node the first finds the container as others left it. */
-static int check_use(const struct container_place *place, int state, bool runs) {
-    char mark[48];
-    snprintf(mark, sizeof mark, "use-%s", place->step);
-    owned_fd first = container_asked->use == CONTAINER_AUTO ? -1 : openat(state, mark, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (first < 0) return 0;
+/* Whether the step may use the container as others left it; `runs`: another step does. */
+static int check_use(int state, bool runs) {
     if (container_asked->use == CONTAINER_CREATE && faccessat(state, "image", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         return root_fail("--container-name=%s:create: the job has a container of that name: leave out :create to use it", container_asked->name);
     if (container_asked->use == CONTAINER_EXEC && !runs)
@@ -80,11 +75,19 @@ static int check_use(const struct container_place *place, int state, bool runs) 
     return 0;
 }
 
-/* With the lock of the container: one task makes it, and when that fails the others neither try again nor say so again. */
+/* The step's first task on a node gives it a holder, and when that fails the others neither try again nor say so again. container_state.c has the
+   states. */
 static void open_container(spank_t spank, const struct container_place *place, int state, struct container_spaces *spaces) {
+    owned_fd lock = container_lock_state(state);
+    if (lock < 0) end(true);
     if (faccessat(state, place->failed, F_OK, AT_SYMLINK_NOFOLLOW) == 0) end(false);
-    bool runs = container_find_member(state, spaces), may = check_use(place, state, runs) == 0;
-    if (may && (runs || (container_helper_make(spank, place) == 0 && container_find_member(state, spaces)))) return;
+    if (container_find_own(state, place, spaces)) return;
+    struct container_spaces others = {-1, -1};
+    bool runs = container_find_any(state, &others);
+    bool has_holder = check_use(state, runs) == 0 && container_helper_hold(spank, place, lock, &others) == 0;
+    container_close_spaces(&others);
+    if (has_holder && container_find_own(state, place, spaces)) return;
+    if (has_holder) root_fail("the container's process slipway-holder ended at once");
     owned_fd failed = openat(state, place->failed, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     end(true);
 }
@@ -97,7 +100,7 @@ static void pass_on(int number) {
 
 /* --container-save, on the first node of the step: the task's program becomes a child of the task, which saves the container once all of the node's
    tasks have ended, and ends as its program did. Returns in the child only. */
-static void stay_to_save(spank_t spank, const struct container_place *place, int state, int lock, struct container_spaces *spaces) {
+static void stay_to_save(spank_t spank, const struct container_place *place, int state, struct container_spaces *spaces) {
     static const int passed[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM};
     int status = 0, failed = 0, task = 0;
     uint32_t node = 0;
@@ -111,16 +114,13 @@ static void stay_to_save(spank_t spank, const struct container_place *place, int
         close(running);
         return;
     }
-    close(lock); /* the child has it still, as they share one open file, until it has joined */
-    close(spaces->users);
-    close(spaces->mounts);
     for (size_t i = 0; i < sizeof passed / sizeof *passed; i++) signal(passed[i], pass_on);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     while (program > 0 && waitpid(program, &status, 0) < 0 && errno == EINTR) continue;
     if (task == 0) {
         while (flock(running, LOCK_EX) < 0 && errno == EINTR) continue;
-        failed = container_helper_save(place, environment);
+        failed = container_helper_save(place, environment, spaces);
     }
     if (WIFSIGNALED(status)) {
         signal(WTERMSIG(status), SIG_DFL);
@@ -136,16 +136,13 @@ void root_container_enter(spank_t spank) {
     if (container_resolve_paths() < 0) end(true);
     container_find_place(spank, &place);
     owned_fd state = container_open_state(&place);
-    owned_fd lock = state < 0 ? -1 : container_lock_state(state);
-    if (lock < 0) end(true);
+    if (state < 0) end(true);
     struct container_spaces spaces;
     open_container(spank, &place, state, &spaces);
     container_read_image(&place, state, &image);
-    stay_to_save(spank, &place, state, lock, &spaces);
+    stay_to_save(spank, &place, state, &spaces);
     if (join(&spaces) < 0) end(true);
-    container_sign_in(spank, state, &place);
-    root_close_now(&lock);
     root_close_now(&state);
     container_set_environment(spank, &image);
-    if (container_go_to_folder(&image) < 0 || (container_asked->remap && feign_owners() < 0)) end(true);
+    if (container_go_to_folder(spank, &image) < 0 || (container_asked->remap && feign_owners() < 0)) end(true);
 }

@@ -1,8 +1,8 @@
 /* Containers of jobs: how a task gets into its container.
 
    Nothing here has more rights than the job's user; what runs as root is in container_pod.c. A step's first task on a node starts
-   /usr/lib/slipway/container (container_main.c), which has the image pulled, makes a user and a mount namespace, and stays in them until every
-   task of the step on that node has joined them: so processes of a step on a node share a user namespace, as MPI's shared memory needs it. */
+   /usr/lib/slipway/container (container_main.c), which has the image pulled, makes a user and a mount namespace, and stays in them until the last
+   task of the step on that node has ended. All of them join it: so they share a user namespace, as MPI's shared memory needs it. */
 #ifndef SLIPWAY_CONTAINER_H
 #define SLIPWAY_CONTAINER_H
 

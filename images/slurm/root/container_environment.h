@@ -19,7 +19,7 @@ void container_read_image(const struct container_place *place, int state, struct
 
 void container_set_environment(spank_t spank, const struct container_image *image);
 
-/* --container-workdir, else the image's folder, else /. -1, with a reason where the user named the folder. */
-int container_go_to_folder(const struct container_image *image);
+/* --container-workdir, else the image's folder, else /; PWD says so. -1, with a reason where the user named the folder. */
+int container_go_to_folder(spank_t spank, const struct container_image *image);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "container_given.h"
 #include "container_inside.h"
+#include "container_slurm.h"
 #include "container_words.h"
 #include "reason.h"
 
@@ -87,5 +88,6 @@ void container_fill(int root) {
         int folder = container_make_target(root, given.workdir, true, false);
         if (folder >= 0) close(folder);
     }
+    if (given.slurm) container_fill_slurm(root);
     if (given.readonly && mount_setattr(root, "", AT_EMPTY_PATH, &read_only, sizeof read_only) < 0) container_stop("making the container read-only: %m");
 }

@@ -7,9 +7,10 @@
 #include <unistd.h>
 
 #include "conf.h"
+#include "container_ends.h"
 #include "reason.h"
 
-enum { IMAGE = 1, NAME, SAVE, MOUNTS, WORKDIR, HOME, NO_HOME, REMAP, NO_REMAP, WRITABLE, READONLY, ENV, ENTRYPOINT, NO_ENTRYPOINT };
+enum { IMAGE = 1, NAME, SAVE, MOUNTS, WORKDIR, HOME, NO_HOME, SLURM, NO_SLURM, REMAP, NO_REMAP, WRITABLE, READONLY, ENV, ENTRYPOINT, NO_ENTRYPOINT };
 
 static struct container_asked asked = {.cache_mib = "", .registry = ""};
 const struct container_asked *const container_asked = &asked;
@@ -51,6 +52,8 @@ static int take(int which, const char *text) {
     case ENV: return keep(&asked.env, text, container_check_env(text));
     case HOME:
     case NO_HOME: asked.home = which == HOME; return 0;
+    case SLURM:
+    case NO_SLURM: asked.slurm = which == SLURM; return 0;
     case REMAP:
     case NO_REMAP: asked.remap = which == REMAP; return 0;
     case NO_ENTRYPOINT: return 0;
@@ -78,6 +81,8 @@ int root_container_register(spank_t spank) {
         {"container-workdir", "PATH", "folder in the container that the program starts in", 1, WORKDIR, take_option},
         {"container-mount-home", NULL, "the container has the home directory", 0, HOME, take_option},
         {"no-container-mount-home", NULL, "the container has no home directory of the cluster (default)", 0, NO_HOME, take_option},
+        {"container-mount-slurm", NULL, "the container has Slurm's commands, and the job's root at " CONTAINER_SLURM "/root", 0, SLURM, take_option},
+        {"no-container-mount-slurm", NULL, "the container has the commands of its image only (default)", 0, NO_SLURM, take_option},
         {"container-remap-root", NULL, "be root in the container, with no more rights than the user has", 0, REMAP, take_option},
         {"no-container-remap-root", NULL, "be the user in the container (default)", 0, NO_REMAP, take_option},
         {"container-writable", NULL, "files of the container can be changed (default)", 0, WRITABLE, take_option},

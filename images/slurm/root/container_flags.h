@@ -11,7 +11,7 @@
 struct container_asked {
     const char *image, *name, *save, *mounts, *workdir, *env; /* NULL where the flag is not given */
     enum container_use use;
-    bool home, remap, readonly;
+    bool home, slurm, remap, readonly;
     const char *cache_mib, *registry; /* of plugstack.conf; "" where it has none */
 };
 extern const struct container_asked *const container_asked;

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "container_ends.h"
+
 struct container_given given;
 
 void container_stop(const char *format, ...) {
@@ -19,6 +21,11 @@ void container_stop(const char *format, ...) {
     vsnprintf(text, sizeof text, format, more);
     va_end(more);
     dprintf(2, "slipway: %s: %s\n", given.node ? given.node : "container", text);
+    container_end();
+}
+
+void container_end(void) {
+    if (write(CONTAINER_FD_READY, "0", 1) != 1) exit(1); /* when it saves, nobody reads that */
     exit(1);
 }
 
@@ -29,10 +36,12 @@ void container_read_arguments(int count, char **words) {
     } const keys[] = {{"base", &given.base},       {"state", &given.state},   {"step", &given.step},       {"node", &given.node},
                       {"image", &given.image},     {"record", &given.record}, {"home", &given.home},       {"passwd", &given.passwd},
                       {"group", &given.group},     {"script", &given.script}, {"workdir", &given.workdir}, {"registry", &given.registry},
-                      {"cache", &given.cache},     {"mounts", &given.mounts}, {"tasks", &given.tasks},     {"save", &given.save}};
+                      {"cache", &given.cache},     {"mounts", &given.mounts}, {"save", &given.save},
+                      {"slurm", &given.slurm}};
     for (int i = 1; i < count; i++) {
         bool is_known = false;
         size_t length = strcspn(words[i], "=");
+        if (strcmp(words[i], "join") == 0) is_known = given.joins = true;
         if (strcmp(words[i], "remap") == 0) is_known = given.remap = true;
         if (strcmp(words[i], "readonly") == 0) is_known = given.readonly = true;
         for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {

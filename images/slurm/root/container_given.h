@@ -7,9 +7,10 @@
 #include <stddef.h>
 
 struct container_given {
-    const char *base, *state, *step, *node, *image, *record, *home, *passwd, *group, *script, *workdir, *registry, *mounts, *tasks, *save;
+    const char *base, *state, *step, *node, *image, *record, *home, *passwd, *group, *script, *workdir, *registry, *mounts, *save;
+    const char *slurm; /* the numbers of user and group for --container-mount-slurm */
     const char *cache; /* for roots whose pulls keep a bound of their own, as this one's do not */
-    bool remap, readonly;
+    bool joins, remap, readonly; /* joins: the container runs, and only a holder for another step is wanted */
     bool has_room; /* whether slurmstepd answers on CONTAINER_FD_ROOM, as one that is older does not */
 };
 extern struct container_given given;
@@ -19,6 +20,9 @@ void container_read_arguments(int count, char **words);
 
 /* Ends the helper with a line on stderr. */
 _Noreturn void container_stop(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Ends it where the line is written already. */
+_Noreturn void container_end(void);
 
 /* The first line of a file; false, and an empty text, where there is none. */
 bool container_read_text(int folder, const char *name, char *into, size_t room);

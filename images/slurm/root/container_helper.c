@@ -14,6 +14,7 @@
 #include "conf.h"
 #include "container_ends.h"
 #include "container_flags.h"
+#include "container_hold.h"
 #include "container_room.h"
 #include "container_words.h"
 #include "owned.h"
@@ -34,12 +35,31 @@ static void fill_words(char **words, char *room, size_t left, const char *const 
     words[at] = NULL;
 }
 
+/* Puts each descriptor in its place, and closes all others. */
+static void hand_over(const int fds[CONTAINER_FD_COUNT]) {
+    int kept[CONTAINER_FD_COUNT];
+    for (int fd = CONTAINER_FD_READY; fd < CONTAINER_FD_COUNT; fd++) kept[fd] = fds[fd] < 0 ? -1 : fcntl(fds[fd], F_DUPFD, CONTAINER_FD_COUNT);
+    for (int fd = CONTAINER_FD_READY; fd < CONTAINER_FD_COUNT; fd++)
+        if (kept[fd] < 0) close(fd);
+        else dup2(kept[fd], fd);
+    close_range(CONTAINER_FD_COUNT, ~0U, 0);
+}
+
 /* Starts the helper, not as a child of the task: a program that waits for its children must not meet it. It says by one byte that it is ready. */
-static int start_helper(char **words, char **environment) {
+static int start_helper(char **words, char **environment, int lock, const struct container_spaces *spaces) {
     int ends[2], status;
     char byte = 0;
     if (pipe2(ends, O_CLOEXEC) < 0) return root_fail("pipe: %m");
     owned_fd answer = ends[0], to_answer = ends[1];
+    const int fds[CONTAINER_FD_COUNT] = {
+        [CONTAINER_FD_READY] = to_answer,
+        [CONTAINER_FD_ROOM] = container_room_end(),
+        [CONTAINER_FD_LOCK] = lock,
+        [CONTAINER_FD_END] = container_hold_end(),
+        [CONTAINER_FD_USERS] = spaces->users,
+        [CONTAINER_FD_MOUNTS] = spaces->mounts,
+    };
+    if (fds[CONTAINER_FD_END] < 0) return root_fail("slurmstepd has no socket for the holder of the container: the node's log says why");
     pid_t child = fork();
     if (child < 0) return root_fail("fork: %m");
     if (child == 0) {
@@ -49,19 +69,17 @@ static int start_helper(char **words, char **environment) {
         sigprocmask(SIG_SETMASK, &none, NULL);
         int null = open("/dev/null", O_RDONLY);
         dup2(null, 0);
-        int ready = fcntl(to_answer, F_DUPFD, 10), room = fcntl(container_room_end(), F_DUPFD, 10);
-        dup2(ready, CONTAINER_FD_READY);
-        if (room >= 0) dup2(room, CONTAINER_FD_ROOM);
-        close_range(CONTAINER_FD_ROOM + (room >= 0), ~0U, 0);
+        hand_over(fds);
         execve(HELPER, words, environment);
         dprintf(2, "slipway: this root has no " HELPER ": %s\n", strerror(errno));
-        _exit(1);
+        _exit(write(CONTAINER_FD_READY, "0", 1) != 1);
     }
     root_close_now(&to_answer);
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
     ssize_t got;
     while ((got = read(answer, &byte, 1)) < 0 && errno == EINTR) continue;
-    return got == 1 ? 0 : -1; /* it has said why */
+    if (got != 1) return root_fail("the program that makes the container %s", container_why_killed(SIGKILL));
+    return byte == '1' ? 0 : -1; /* it has said why */
 }
 
 static const char *person_line(char *text, size_t room, uid_t user) {
@@ -95,21 +113,21 @@ static unsigned long long hash(const char *text) {
     return value;
 }
 
-int container_helper_make(spank_t spank, const struct container_place *place) {
-    static char room[4 * CONTAINER_LIST_MAX], passwd[2048], group[512], script[ROOT_PATH_MAX], record[256], tasks[16], host[256];
+int container_helper_hold(spank_t spank, const struct container_place *place, int lock, const struct container_spaces *spaces) {
+    static char room[4 * CONTAINER_LIST_MAX], passwd[2048], group[512], slurm[32], script[ROOT_PATH_MAX], record[256], host[256];
     char *words[40] = {"slipway-container"};
     const struct passwd *person = container_asked->home ? getpwuid(getuid()) : NULL;
     if (container_asked->home && person == NULL) return root_fail("--container-mount-home: nobody knows this user's home");
-    uint32_t count = 1;
     gethostname(host, sizeof host - 1);
-    if (spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &count) != ESPANK_SUCCESS || count == 0) count = 1;
-    snprintf(tasks, sizeof tasks, "%u", count);
+    snprintf(slurm, sizeof slurm, "%u %u", (unsigned)getuid(), (unsigned)getgid());
     if (container_asked->image) snprintf(record, sizeof record, "%s/jobs/%u/ref-%016llx", place->user_folder, place->job, hash(container_asked->image));
     const char *const pairs[] = {
         "base",    place->user_folder,
         "state",   place->path,
         "step",    place->step,
         "node",    host,
+        "slurm",   container_asked->slurm ? slurm : NULL,
+        "join",    spaces->mounts < 0 ? NULL : "",
         "image",   container_asked->image,
         "record",  container_asked->image ? record : NULL,
         "registry", *container_asked->registry ? container_asked->registry : NULL,
@@ -120,28 +138,34 @@ int container_helper_make(spank_t spank, const struct container_place *place) {
         "script",  script_folder(spank, place->number, script),
         "workdir", container_asked->workdir,
         "mounts",  container_asked->mounts,
-        "tasks",   tasks,
         "remap",   container_asked->remap ? "" : NULL,
         "readonly", container_asked->readonly ? "" : NULL,
     };
     fill_words(words + 1, room, sizeof room, pairs, sizeof pairs / sizeof *pairs);
     char **environment = NULL; /* the job's: its HOME has the logins */
     if (spank_get_item(spank, S_JOB_ENV, &environment) != ESPANK_SUCCESS || environment == NULL) return root_fail("Slurm gives no environment");
-    return start_helper(words, environment);
+    return start_helper(words, environment, lock, spaces);
 }
 
-int container_helper_save(const struct container_place *place, char **environment) {
+int container_helper_save(const struct container_place *place, char **environment, const struct container_spaces *spaces) {
     char *words[8] = {"slipway-container"}, host[256] = "";
     static char room[3 * CONTAINER_PATH_MAX];
     int status = -1;
     gethostname(host, sizeof host - 1);
     const char *const pairs[] = {"base", place->user_folder, "state", place->path, "step", place->step, "node", host, "save", container_asked->save};
     fill_words(words + 1, room, sizeof room, pairs, sizeof pairs / sizeof *pairs);
+    int fds[CONTAINER_FD_COUNT];
+    for (int fd = 0; fd < CONTAINER_FD_COUNT; fd++) fds[fd] = -1;
+    fds[CONTAINER_FD_USERS] = spaces->users;
+    fds[CONTAINER_FD_MOUNTS] = spaces->mounts;
     pid_t child = fork();
+    if (child < 0) dprintf(2, "slipway: %s: --container-save: fork: %s\n", host, strerror(errno));
     if (child == 0) {
+        hand_over(fds);
         execve(HELPER, words, environment);
         _exit(1);
     }
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+    if (WIFSIGNALED(status)) dprintf(2, "slipway: %s: --container-save: the program that saves %s\n", host, container_why_killed(WTERMSIG(status)));
     return status;
 }

@@ -1,12 +1,11 @@
-/* /usr/lib/slipway/container: makes a step's container on a node, and stays in it until the node's tasks have joined. Runs as the job's user, in the job's
-   root and in the step's cgroup; it has no other rights than a program of the user's own.
+/* /usr/lib/slipway/container: makes a step's container on a node, or joins the one that runs, and holds it until the step's tasks there have ended. Runs
+   as the job's user, in the job's root and in the step's cgroup; it has no other rights than a program of the user's own.
 
-   Arguments are key=value words. On descriptor 3 it writes one byte when tasks can join. What goes wrong is one line on stderr. */
-#include <errno.h>
+   Arguments are key=value words, descriptors those of container_ends.h. It writes one byte when tasks can join. What goes wrong is one line on stderr. */
 #include <fcntl.h>
-#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,57 +16,61 @@
 #include "container_overlay.h"
 #include "container_pull.h"
 #include "container_save.h"
+#include "container_slurm.h"
 
-/* A file that tasks write their numbers into, as they join. */
-static int open_desk(int state) {
-    char name[160];
-    snprintf(name, sizeof name, "tasks-%.100s", given.step);
-    unlinkat(state, name, 0);
-    int desk = mkfifoat(state, name, 0600) < 0 ? -1 : openat(state, name, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-    if (desk < 0) container_stop("%s/%s: %m", given.state, name);
-    return desk;
+/* Which other tasks find it by. */
+static void sign_in(int state) {
+    char name[160], text[16];
+    snprintf(name, sizeof name, CONTAINER_HOLDER "%.100s", given.step);
+    int length = snprintf(text, sizeof text, "%d\n", (int)getpid());
+    int file = openat(state, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (file < 0 || flock(file, LOCK_EX | LOCK_NB) < 0 || ftruncate(file, 0) < 0 || write(file, text, (size_t)length) != length)
+        container_stop("%s/%s: %m", given.state, name);
+    /* the file stays open */
 }
 
-/* Until all of the node's tasks have come. It must not live as long as they do: Slurm waits a second where it finds a process after the tasks' end. */
-static void stay(int desk) {
-    long expected = given.tasks ? strtol(given.tasks, NULL, 10) : 1;
-    struct pollfd wait = {.fd = desk, .events = POLLIN};
-    for (char byte; expected > 0;) {
-        if (read(desk, &byte, 1) == 1) expected--;
-        else if (poll(&wait, 1, -1) < 0 && errno != EINTR) return;
-    }
-}
-
-int main(int count, char **words) {
-    char id[80] = "", member[64];
-    struct stat space;
-    umask(022);
-    given.has_room = fstat(CONTAINER_FD_ROOM, &space) == 0 && S_ISSOCK(space.st_mode);
-    container_read_arguments(count, words);
-    int state = open(given.state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (state < 0) container_stop("%s: %m", given.state);
-    if (given.save) return container_save(state);
-    container_find_image(state, id);
+/* As slurmstepd ends it. Slurm sends signals for a step to all of its processes: this one is not meant. */
+static void hold(void) {
+    char byte;
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    int null = open("/dev/null", O_RDWR);
+    for (int fd = 0; fd < 3; fd++) dup2(null, fd);
+    close(null);
+    prctl(PR_SET_NAME, "slipway-holder");
     if (given.has_room) close(CONTAINER_FD_ROOM);
+    close(CONTAINER_FD_LOCK);
+    if (write(CONTAINER_FD_READY, "1", 1) != 1) return;
+    close(CONTAINER_FD_READY);
+    while (read(CONTAINER_FD_END, &byte, 1) > 0) continue;
+}
+
+static void enter_new(int state) {
+    char id[80] = "";
+    container_find_image(state, id);
     container_make_spaces();
+    if (given.slurm) container_take_root();
     int root = container_mount_image(id);
     container_fill(root);
     container_pivot(root);
     close(root);
-    int desk = open_desk(state);
-    char holder[160];
-    snprintf(holder, sizeof holder, "holder-%.100s", given.step);
-    if (fstatat(AT_FDCWD, "/proc/self/ns/mnt", &space, 0) < 0) container_stop("/proc: %m");
-    snprintf(member, sizeof member, "%d %llu\n", (int)getpid(), (unsigned long long)space.st_ino);
-    container_write_text(state, "members", member);
-    container_write_text(state, holder, member);
+}
+
+int main(int count, char **words) {
+    struct stat space;
+    umask(022);
+    given.has_room = fstat(CONTAINER_FD_ROOM, &space) == 0 && S_ISSOCK(space.st_mode);
+    for (int fd = CONTAINER_FD_READY; fd < CONTAINER_FD_COUNT; fd++)
+        if (fd != CONTAINER_FD_ROOM) fcntl(fd, F_SETFD, FD_CLOEXEC);
+    container_read_arguments(count, words);
+    int state = open(given.state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (state < 0) container_stop("%s: %m", given.state);
+    if (given.save) return container_save(state);
+    if (given.joins) container_join();
+    else enter_new(state);
+    sign_in(state);
     close(state);
-    int null = open("/dev/null", O_RDWR);
-    for (int fd = 0; fd < 3; fd++) dup2(null, fd);
-    if (null > CONTAINER_FD_READY) close(null);
-    prctl(PR_SET_NAME, "slipway-holder");
-    if (write(CONTAINER_FD_READY, "1", 1) != 1) return 1;
-    close(CONTAINER_FD_READY);
-    stay(desk);
+    hold();
     return 0;
 }

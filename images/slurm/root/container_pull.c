@@ -42,8 +42,8 @@ static void pull(char id[80]) {
     close(ends[0]);
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && container_is_id(id)) return;
-    if (WIFSIGNALED(status)) container_stop("pulling %s was ended by signal %d", given.image, WTERMSIG(status));
-    exit(1); /* it has said why */
+    if (WIFSIGNALED(status)) container_stop("pulling %s: python3 %s", given.image, container_why_killed(WTERMSIG(status)));
+    container_end(); /* it has said why */
 }
 
 /* Keeps the image from being evicted while this process lives; from then on it is the file `image` of the job's container that does. False where it

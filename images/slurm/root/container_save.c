@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,29 +33,38 @@ static void describe(int root, const char *id) {
     container_replace_file(root, "/etc/rc", rc, (size_t)size);
 }
 
+/* In the container, but with the job's root and programs: there is no second mount of the container's files, as other steps may be in it. What else is
+   mounted in it is left out. */
+static void __attribute__((noreturn)) write_files(const char *id, char *part) {
+    struct mount_attr writable = {.attr_clr = MOUNT_ATTR_RDONLY};
+    int here = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    container_join();
+    int root = open_tree(AT_FDCWD, "/", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (here < 0 || root < 0 || mount_setattr(root, "", AT_EMPTY_PATH, &writable, sizeof writable) < 0) container_stop("--container-save: %m");
+    if (fchdir(here) < 0 || chroot(".") < 0) container_stop("--container-save: the job's root: %m");
+    describe(root, id);
+    if (fchdir(root) < 0) container_stop("--container-save: %m");
+    char *const words[] = {"mksquashfs", ".", part, "-noappend", "-all-root", "-no-progress", "-quiet", "-no-xattrs", "-processors", "2", "-mem", "64M", NULL};
+    int null = open("/dev/null", O_WRONLY);
+    dup2(null, 1);
+    execv("/usr/bin/mksquashfs", words);
+    container_stop("--container-save needs mksquashfs in the job's root (%m): an administrator adds squashfs-tools to the root's image");
+}
+
 int container_save(int state) {
-    char id[80], part[CONTAINER_PATH_MAX + 32], merged[CONTAINER_PATH_MAX];
+    char id[80], part[CONTAINER_PATH_MAX + 32];
     int status = 0;
     if (!container_read_text(state, "image", id, sizeof id) || !container_is_id(id)) container_stop("--container-save: the container has no image");
-    container_make_spaces();
-    int root = container_mount_image(id);
-    describe(root, id);
-    close(root);
-    snprintf(merged, sizeof merged, "%s/merged", given.state);
     snprintf(part, sizeof part, "%s.%d.part", given.save, (int)getpid());
     pid_t child = fork();
     if (child < 0) container_stop("fork: %m");
-    if (child == 0) {
-        char *const words[] = {"mksquashfs", merged, part, "-noappend", "-all-root", "-no-progress", "-quiet", "-no-xattrs", "-processors", "2", NULL};
-        int null = open("/dev/null", O_WRONLY);
-        dup2(null, 1);
-        execv("/usr/bin/mksquashfs", words);
-        container_stop("--container-save needs mksquashfs in the job's root (%m): an administrator adds squashfs-tools to the root's image");
-    }
+    if (child == 0) write_files(id, part);
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && rename(part, given.save) == 0) return 0;
-    bool has_spoken = WIFEXITED(status) && WEXITSTATUS(status) == 1;
-    if (!has_spoken) fprintf(stderr, "slipway: %s: --container-save=%s: %s\n", given.node, given.save, strerror(errno));
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        if (rename(part, given.save) == 0) return 0;
+        fprintf(stderr, "slipway: %s: --container-save=%s: %s\n", given.node, given.save, strerror(errno));
+    }
+    if (WIFSIGNALED(status)) fprintf(stderr, "slipway: %s: --container-save=%s: mksquashfs %s\n", given.node, given.save, container_why_killed(WTERMSIG(status)));
     unlink(part);
     return 1;
 }

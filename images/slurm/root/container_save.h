@@ -2,7 +2,7 @@
 #ifndef SLIPWAY_CONTAINER_SAVE_H
 #define SLIPWAY_CONTAINER_SAVE_H
 
-/* Writes the container into a squashfs file, which appears whole or not at all. Its tasks have ended, so its files are mounted once more. Gives the
+/* Writes the container into a squashfs file, which appears whole or not at all. The step's tasks have ended, its holder lives. Gives the
    helper's exit status. */
 int container_save(int state);
 

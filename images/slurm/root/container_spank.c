@@ -8,12 +8,13 @@
 
 #include "container.h"
 #include "container_flags.h"
+#include "container_hold.h"
 #include "container_pod.h"
 #include "reason.h"
 
 #pragma GCC visibility push(default)
 SPANK_PLUGIN(slipway_container, 1)
-spank_f slurm_spank_init, slurm_spank_init_post_opt, slurm_spank_job_prolog, slurm_spank_job_epilog, slurm_spank_task_init;
+spank_f slurm_spank_init, slurm_spank_init_post_opt, slurm_spank_job_prolog, slurm_spank_job_epilog, slurm_spank_task_init, slurm_spank_task_exit;
 #pragma GCC visibility pop
 
 static char refusal[512];
@@ -37,14 +38,14 @@ int slurm_spank_init(spank_t spank, int count, char **arguments) {
     return root_container_register(spank);
 }
 
-/* Without room images are pulled all the same, as long as the disk has some. A refusal is kept for the tasks: one here would drain the node. */
+/* Where nobody makes room, images are pulled all the same, as long as the disk has it. A refusal is kept for the tasks: one here would drain the node. */
 static int serve(spank_t spank) {
     uid_t user;
     root_reason_clear();
     if (!root_container_wanted() || spank_get_item(spank, S_JOB_UID, &user) != ESPANK_SUCCESS || user == 0) return ESPANK_SUCCESS;
     if (root_container_await(user) < 0) snprintf(refusal, sizeof refusal, "%s", root_reason());
     root_reason_clear();
-    if (root_container_serve(user) < 0) complain();
+    if (root_container_hold() < 0 || root_container_serve(user) < 0) complain();
     return ESPANK_SUCCESS;
 }
 
@@ -95,5 +96,12 @@ int slurm_spank_task_init(spank_t spank, int count, char **arguments) {
     if (!root_container_wanted()) return ESPANK_SUCCESS;
     if (*refusal) refuse(spank);
     root_container_enter(spank);
+    return ESPANK_SUCCESS;
+}
+
+int slurm_spank_task_exit(spank_t spank, int count, char **arguments) {
+    (void)count;
+    (void)arguments;
+    if (root_container_wanted()) root_container_task_ended(spank);
     return ESPANK_SUCCESS;
 }

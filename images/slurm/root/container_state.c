@@ -1,16 +1,31 @@
+/* The life of a container on a node. Its folder has the image's id (`image`), its changes (`upper`), a lock, and a file for each step's holder.
+
+     none     no `image`. A step makes it: pulls, mounts, has a holder.
+     runs     a holder lives. Steps join it, each with a holder of its own; so it runs until the last of them ends.
+     rests    no holder lives, and no overlay has `upper`. A step mounts it again, with the files that it had.
+     closed   no holder lives, but an overlay has `upper`: the last processes are about to go, or somebody killed the holder. A step waits for `rests`,
+              and fails after a while.
+
+   One task at a time moves it, under the lock. The lock is flock's, and its task and the helper that the task starts share it until the helper holds
+   the container: so whichever of them is killed, the next one to get the lock finds one of the four. The prolog and the epilog of a job remove the
+   folder, so a requeued job begins with `none`.
+
+   What tells the states apart is the kernel's word. A holder has its file locked as long as it lives. It is a program of its own because tasks cannot
+   be asked: until its exec a task is slurmstepd, which its user must not look into, and its program may be one that cannot be read. And an overlay
+   is refused (index=on) whose `upper` another one has, so not even a fault here makes two containers of one. */
 #include "container_state.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <slurm/slurm.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "container_ends.h"
 #include "container_flags.h"
 #include "owned.h"
 #include "reason.h"
@@ -23,7 +38,7 @@ void container_find_place(spank_t spank, struct container_place *place) {
     snprintf(place->user_folder, sizeof place->user_folder, ROOT_CONTAINERS "/%u", (unsigned)getuid());
     snprintf(place->name, sizeof place->name, container_asked->name ? "name-%s" : "step-%s", container_asked->name ? container_asked->name : place->step);
     snprintf(place->path, sizeof place->path, "%s/jobs/%u/%s", place->user_folder, place->job, place->name);
-    snprintf(place->desk, sizeof place->desk, "tasks-%s", place->step);
+    snprintf(place->holder, sizeof place->holder, CONTAINER_HOLDER "%s", place->step);
     snprintf(place->failed, sizeof place->failed, "failed-%s", place->step);
 }
 
@@ -50,57 +65,38 @@ int container_lock_state(int state) {
     return lock < 0 ? root_fail("the container's lock: %m") : root_hand_over(&lock);
 }
 
-/* Of a process that is in the container, if it still is: its number may be another's by now. */
-static bool open_spaces(pid_t member, unsigned long long number, struct container_spaces *into) {
+/* Whether the holder whose file it is lives, and then its number. */
+static pid_t read_holder(int file) {
+    char text[16] = "";
+    if (file < 0 || flock(file, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return 0;
+    return pread(file, text, sizeof text - 1, 0) > 0 ? (pid_t)atoi(text) : 0;
+}
+
+static int open_space(pid_t holder, const char *kind) {
     char path[64];
-    struct stat found;
-    snprintf(path, sizeof path, "/proc/%d/ns/mnt", (int)member);
-    owned_fd mounts = open(path, O_RDONLY | O_CLOEXEC);
-    if (mounts < 0 || fstat(mounts, &found) < 0 || found.st_ino != number) return false;
-    snprintf(path, sizeof path, "/proc/%d/ns/user", (int)member);
-    owned_fd users = open(path, O_RDONLY | O_CLOEXEC);
-    if (users < 0) return false;
-    into->users = root_hand_over(&users);
-    into->mounts = root_hand_over(&mounts);
+    snprintf(path, sizeof path, "/proc/%d/ns/%s", (int)holder, kind);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static bool open_holder(int state, const char *name, struct container_spaces *into) {
+    owned_fd file = openat(state, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    pid_t holder = read_holder(file);
+    owned_fd users = holder > 0 ? open_space(holder, "user") : -1, mounts = holder > 0 ? open_space(holder, "mnt") : -1;
+    if (users < 0 || mounts < 0 || read_holder(file) != holder) return false; /* it lived before and after, so they are its own */
+    *into = (struct container_spaces){root_hand_over(&users), root_hand_over(&mounts)};
     return true;
 }
 
-/* Its file lists who has ever been in the container, since it was mounted. */
-bool container_find_member(int state, struct container_spaces *into) {
-    int file = openat(state, "members", O_RDONLY | O_NOFOLLOW | O_CLOEXEC), member;
-    owned_file lines = file < 0 ? NULL : fdopen(file, "r");
-    unsigned long long number;
-    while (lines && fscanf(lines, "%d %llu", &member, &number) == 2)
-        if (member > 0 && open_spaces(member, number, into)) return true;
+bool container_find_own(int state, const struct container_place *place, struct container_spaces *into) { return open_holder(state, place->holder, into); }
+
+bool container_find_any(int state, struct container_spaces *into) {
+    owned_folder all = root_read_folder(openat(state, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    for (const struct dirent *entry; all && (entry = readdir(all));)
+        if (strncmp(entry->d_name, CONTAINER_HOLDER, strlen(CONTAINER_HOLDER)) == 0 && open_holder(state, entry->d_name, into)) return true;
     return false;
 }
 
-/* The last of the step's tasks waits for the end of what made the container, a millisecond: a task may be as short, and Slurm waits a second where a
-   process outlives the tasks. */
-static void see_off(int state, const struct container_place *place, bool is_last, int come) {
-    char name[64], text[32] = "";
-    snprintf(name, sizeof name, "holder-%s", place->step);
-    owned_fd file = is_last ? openat(state, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
-    pid_t holder = file >= 0 && read(file, text, sizeof text - 1) > 0 ? (pid_t)atoi(text) : 0;
-    owned_fd process = holder > 0 ? (int)syscall(SYS_pidfd_open, holder, 0) : -1;
-    struct pollfd wait = {.fd = process, .events = POLLIN};
-    if (come >= 0 && write(come, "1", 1) != 1) return;
-    if (process >= 0) poll(&wait, 1, 1000);
-}
-
-void container_sign_in(spank_t spank, int state, const struct container_place *place) {
-    char text[64];
-    struct stat found;
-    uint32_t count = 1;
-    owned_fd members = openat(state, "members", O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
-    if (members >= 0 && stat("/proc/self/ns/mnt", &found) == 0) {
-        int length = snprintf(text, sizeof text, "%d %llu\n", (int)getpid(), (unsigned long long)found.st_ino);
-        if (write(members, text, (size_t)length) != length) slurm_debug("slipway: the container's list of tasks: %m");
-    }
-    if (spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &count) != ESPANK_SUCCESS || count == 0) count = 1;
-    snprintf(text, sizeof text, "come-%s", place->step);
-    owned_fd come = openat(state, text, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-    bool is_last = come >= 0 && write(come, "1", 1) == 1 && fstat(come, &found) == 0 && found.st_size >= (off_t)count;
-    owned_fd desk = openat(state, place->desk, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-    see_off(state, place, is_last, desk);
+void container_close_spaces(struct container_spaces *spaces) {
+    root_close_now(&spaces->users);
+    root_close_now(&spaces->mounts);
 }

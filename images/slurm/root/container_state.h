@@ -1,4 +1,4 @@
-/* A container's folder on the node, in its user's folder: where it is, its lock, and the list of the tasks that are in it. Tasks use it as the user. */
+/* A container's folder on the node, in its user's folder: where it is, its lock, and its holders. Tasks use it as the user. */
 #ifndef SLIPWAY_CONTAINER_STATE_H
 #define SLIPWAY_CONTAINER_STATE_H
 
@@ -9,7 +9,7 @@
 #include "container_words.h"
 
 struct container_place {
-    char user_folder[64], name[CONTAINER_NAME_MAX + 16], path[256], failed[64], desk[64], step[32];
+    char user_folder[64], name[CONTAINER_NAME_MAX + 16], path[256], failed[64], holder[64], step[32];
     uint32_t job, number;
 };
 
@@ -24,13 +24,13 @@ void container_find_place(spank_t spank, struct container_place *place);
 /* Opens the folder, made where it is missing. -1 with a reason. */
 int container_open_state(const struct container_place *place);
 
-/* Waits for the container's lock, which is held while it is made and until a task has joined. -1 with a reason. */
+/* Waits for the container's lock, which is held until the step has a holder. -1 with a reason. */
 int container_lock_state(int state);
 
-/* Opens the namespaces of the container, where it runs. */
-bool container_find_member(int state, struct container_spaces *into);
+/* With the lock: opens the namespaces that the step's own holder, or any step's, keeps. False where none lives. */
+bool container_find_own(int state, const struct container_place *place, struct container_spaces *into);
+bool container_find_any(int state, struct container_spaces *into);
 
-/* Later steps of the job find the container by a task in it, while it runs. What made it waits for each of its step's tasks. */
-void container_sign_in(spank_t spank, int state, const struct container_place *place);
+void container_close_spaces(struct container_spaces *spaces);
 
 #endif

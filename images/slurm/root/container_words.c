@@ -1,5 +1,6 @@
 #include "container_words.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -148,13 +149,29 @@ bool container_list_has(const char *list, const char *name, size_t length) {
     return false;
 }
 
+static bool begins_with_any(const char *const *starts, size_t count, const char *name, size_t length) {
+    for (size_t i = 0; i < count; i++)
+        if (length >= strlen(starts[i]) && strncmp(name, starts[i], strlen(starts[i])) == 0) return true;
+    return false;
+}
+
+bool container_drops(const char *name, size_t length) {
+    static const char *const starts[] = {"LMOD_", "__LMOD_", "_ModuleTable"};
+    static const char *const whole[] = {"BASH_ENV", "ENV", "MANPATH", "MODULEPATH", "MODULEPATH_ROOT", "MODULESHOME", "LOADEDMODULES", "_LMFILES_",
+                                        "BASH_FUNC_module%%", "BASH_FUNC_ml%%", "BASH_FUNC_clearMT%%", "BASH_FUNC_clearLmod%%", "BASH_FUNC_xSetTitleLmod%%"};
+    return begins_with_any(starts, sizeof starts / sizeof *starts, name, length) || is_one_of(whole, sizeof whole / sizeof *whole, name, length);
+}
+
 bool container_keeps(const char *name, size_t length) {
     static const char *const starts[] = {"SLURM", "SBATCH_", "SRUN_", "PMI", "SLIPWAY_", "_SLURM"};
     static const char *const whole[] = {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK", "OMPI_MCA_part",
                                         "USER", "LOGNAME", "HOSTNAME"};
-    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
-        if (length >= strlen(starts[i]) && strncmp(name, starts[i], strlen(starts[i])) == 0) return true;
-    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
-        if (length == strlen(whole[i]) && strncmp(name, whole[i], length) == 0) return true;
-    return false;
+    return begins_with_any(starts, sizeof starts / sizeof *starts, name, length) || is_one_of(whole, sizeof whole / sizeof *whole, name, length);
+}
+
+const char *container_why_killed(int signal) {
+    static char text[48];
+    if (signal == SIGKILL) return "was killed, as programs are when the job's memory is used up: give the job more (--mem)";
+    snprintf(text, sizeof text, "was ended by signal %d", signal);
+    return text;
 }

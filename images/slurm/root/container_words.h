@@ -43,4 +43,11 @@ bool container_list_has(const char *list, const char *name, size_t length);
 /* Whether the job's own value of a variable stays, whatever the image says: what Slurm and MPI tell a task. */
 bool container_keeps(const char *name, size_t length);
 
+/* Whether a variable of the job is about the root's files, not the image's: the functions and state of environment modules, what bash reads at its
+   start, and where manuals are. */
+bool container_drops(const char *name, size_t length);
+
+/* How a program ended that a signal did: the predicate of a sentence. */
+const char *container_why_killed(int signal);
+
 #endif

@@ -29,6 +29,7 @@ static void run_words(char *text, size_t length) {
     if (container_check_file("container-save", text) == 0) CHECK((*text == '/' || *text == '.') && !strchr(text, '\n'));
     container_list_has(text, "HOME", 4);
     container_keeps(text, strlen(text));
+    CHECK(!container_drops(text, strlen(text)) || !container_keeps(text, strlen(text)));
     root_reason_clear();
 }
 
