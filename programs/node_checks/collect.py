@@ -252,7 +252,7 @@ def listener(collector: Collector, waiting: Waiting, read: Callable[[bytes], tup
         report, answer = await turns.run(address, unseal, line), Answer()
         waiting.put(report, answer)
         noted = asyncio.wrap_future(answer)
-        noted.add_done_callback(lambda done: done.exception())  # nobody hears it where the node has gone
+        noted.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody hears it where the node has gone
         # Shielded, as the report is noted all the same.
         return await asyncio.wait_for(asyncio.shield(noted), _ANSWER_S)
 
