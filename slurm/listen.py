@@ -70,7 +70,7 @@ class _Stage(IntEnum):
 
 
 class Listener:
-    """One port. `start` it in a running loop; `in_thread` is for programs without one."""
+    """One port. `start` it in a running loop; `InThread` is for programs without one."""
 
     def __init__(self, service: Service, bounds: Bounds | None = None) -> None:
         self.service, self.bounds = service, bounds or Bounds()
@@ -283,13 +283,13 @@ class InThread:
             try:
                 for listener, port in listeners:
                     await listener.start(port, host)
-            except BaseException as error:
+                started.set_result((asyncio.get_running_loop(), stop))
+                await stop.wait()
+            except OSError as error:
                 started.set_exception(error)
-                return
-            started.set_result((asyncio.get_running_loop(), stop))
-            await stop.wait()
-            for listener in self._listeners:
-                listener.close()
+            finally:
+                for listener in self._listeners:
+                    listener.close()
 
         self._thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
         self._thread.start()

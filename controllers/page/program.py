@@ -55,7 +55,7 @@ class StatusPage:
                     await asyncio.wait_for(self._is_wanted.wait(), EVERY_S)
 
     async def read(self) -> None:
-        """One reading of everything, one list after the other: the program beside slurmrestd makes one at a time."""
+        """One reading of everything, one list after the other: the program beside slurmrestd makes one at a time for each address."""
         before = self._readings
         nodes = await self._ask(before.nodes, "nodes", read_nodes)
         jobs = await self._ask(before.jobs, "queue", read_jobs)

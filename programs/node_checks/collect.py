@@ -263,7 +263,7 @@ def listener(
             return Reply((), ())
         waiting.put(report, answer)
         noted = asyncio.wrap_future(answer)
-        noted.add_done_callback(lambda done: done.exception())  # nobody hears it where the node has gone
+        noted.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody hears it where the node has gone
         # Shielded, as the report is noted all the same.
         return await asyncio.wait_for(asyncio.shield(noted), _ANSWER_S)
 
