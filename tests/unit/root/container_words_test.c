@@ -68,5 +68,6 @@ void check(void) {
     CHECK(container_list_has("A,BC", "BC", 2) && !container_list_has("A,BC", "B", 1) && !container_list_has(NULL, "A", 1));
     CHECK(container_keeps("SLURM_JOB_ID", 12) && container_keeps("PMIX_RANK", 9) && container_keeps("CUDA_VISIBLE_DEVICES", 20));
     CHECK(!container_keeps("PATH", 4) && !container_keeps("USERS", 5));
+    CHECK(container_drops("BASH_ENV", 8) && container_drops("LMOD_CMD", 8) && container_drops("BASH_FUNC_ml%%", 14) && !container_drops("BASH_FUNC_mine%%", 16));
     root_reason_clear();
 }
