@@ -22,7 +22,8 @@ int root_container_hold(void) {
 void root_container_task_ended(spank_t spank) {
     static uint32_t ended;
     uint32_t tasks;
-    if (holders < 0 || spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS || ++ended != tasks) return;
+    if (spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS || tasks == 0) tasks = 1;
+    if (holders < 0 || ++ended != tasks) return;
     struct pollfd watched = {.fd = ours};
     root_close_now(&holders);
     shutdown(ours, SHUT_WR);

@@ -78,8 +78,9 @@ static int open_space(pid_t holder, const char *kind) {
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static bool open_holder(int state, const char *name, struct container_spaces *into) {
-    owned_fd file = openat(state, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+static int open_file(int state, const char *name) { return openat(state, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC); }
+
+static bool open_holder(int file, struct container_spaces *into) {
     pid_t holder = read_holder(file);
     owned_fd users = holder > 0 ? open_space(holder, "user") : -1, mounts = holder > 0 ? open_space(holder, "mnt") : -1;
     if (users < 0 || mounts < 0 || read_holder(file) != holder) return false; /* it lived before and after, so they are its own */
@@ -87,12 +88,19 @@ static bool open_holder(int state, const char *name, struct container_spaces *in
     return true;
 }
 
-bool container_find_own(int state, const struct container_place *place, struct container_spaces *into) { return open_holder(state, place->holder, into); }
+bool container_find_own(int state, const struct container_place *place, struct container_spaces *into) {
+    owned_fd file = open_file(state, place->holder);
+    return open_holder(file, into);
+}
 
 bool container_find_any(int state, struct container_spaces *into) {
     owned_folder all = root_read_folder(openat(state, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    for (const struct dirent *entry; all && (entry = readdir(all));)
-        if (strncmp(entry->d_name, CONTAINER_HOLDER, strlen(CONTAINER_HOLDER)) == 0 && open_holder(state, entry->d_name, into)) return true;
+    for (const struct dirent *entry; all && (entry = readdir(all));) {
+        if (strncmp(entry->d_name, CONTAINER_HOLDER, strlen(CONTAINER_HOLDER)) != 0) continue;
+        owned_fd file = open_file(state, entry->d_name);
+        if (open_holder(file, into)) return true;
+        if (file >= 0 && flock(file, LOCK_SH | LOCK_NB) == 0) unlinkat(state, entry->d_name, 0); /* of a step that has ended */
+    }
     return false;
 }
 
