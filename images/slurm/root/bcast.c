@@ -1,5 +1,5 @@
 /* For slurmd and its slurmstepds, by LD_PRELOAD: a file that sbcast or `srun --bcast` sends arrives where the job sees it, in its own /tmp for
-   one, a task's epilog is under the limits of its job, and a step of a job that has lost a node ends at once.
+   one, and a task's epilog is under the limits of its job.
 
    slurmd writes such files from a child of its own that becomes the job's user, and calls namespace_g_join of its library in it first. SPANK has no
    hook there. A plugin of Slurm's (NamespaceType) has, but slurm.conf names it for all nodes at once, and a slurmd whose image has no such file
@@ -11,18 +11,14 @@
    The worker's program holds slurmd's port while slurmd is down, as a job could take it otherwise: jobs share the pod's network. slurmd shares the
    port with it (SO_REUSEPORT), which Linux allows to sockets of one user alone. */
 #include <dlfcn.h>
-#include <limits.h>
 #include <netinet/in.h>
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 #include <slurm/spank.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include "address.h"
 #include "enter.h"
 #include "group.h"
 #include "owned.h"
@@ -31,8 +27,6 @@
 #define EXPORTED __attribute__((visibility("default")))
 typedef int join(slurm_step_id_t *step, uid_t user, bool is_new);
 EXPORTED join namespace_g_join;
-typedef int add_addresses(char *nodes, struct sockaddr_storage *addresses);
-EXPORTED add_addresses add_remote_nodes_to_conf_tbls;
 
 /* Of the step's tasks, once they are there: the SPANK plugin writes it. */
 EXPORTED char slipway_step_groups[ROOT_GROUPS_MAX];
@@ -49,10 +43,6 @@ __attribute__((constructor)) static void remember(void) { loader = getpid(); }
 
 /* Other programs that slurmd starts inherit the preload, too, and have no such functions. */
 #pragma weak slurm_error
-#pragma weak slurm_info
-#pragma weak slurm_hostlist_create
-#pragma weak slurm_hostlist_destroy
-#pragma weak slurm_hostlist_find
 #pragma weak spank_context
 
 static int enter(uint32_t job, uid_t user) {
@@ -88,26 +78,6 @@ EXPORTED int namespace_g_join(slurm_step_id_t *step, uid_t user, bool is_new) {
     if (enter(step->job_id, user) == 0) return SLURM_SUCCESS;
     slurm_error("slipway: a file that was sent to job %u cannot be put into its root: %s", step->job_id, root_reason());
     return SLURM_ERROR;
-}
-
-static bool is_listed_here(const char *nodes, const struct sockaddr_storage *addresses) {
-    char name[HOST_NAME_MAX + 1] = "";
-    gethostname(name, sizeof name - 1);
-    name[strcspn(name, ".")] = 0;
-    hostlist_t *names = slurm_hostlist_create(nodes);
-    int place = names ? slurm_hostlist_find(names, name) : -1;
-    if (names) slurm_hostlist_destroy(names);
-    return place < 0 || root_address_is_here(&addresses[place]);
-}
-
-/* slurmstepd gets the addresses of its job's nodes. slurmctld lists them when the job starts and does not shorten the list with the job (26.05.5): the
-   nodes behind one that is gone have their neighbours' addresses. It would tell a wrong node of the step's end, again and again for 8 s. Only nodes
-   before its own are dialled, so its own address shows whether theirs are right. Without the list, it goes by names. */
-EXPORTED int add_remote_nodes_to_conf_tbls(char *nodes, struct sockaddr_storage *addresses) {
-    add_addresses *next = (add_addresses *)dlsym(RTLD_NEXT, "add_remote_nodes_to_conf_tbls");
-    if (next && (!slurm_hostlist_find || is_listed_here(nodes, addresses))) return next(nodes, addresses);
-    slurm_info("slipway: the job has lost a node since its start: %s are looked up by name", nodes);
-    return SLURM_SUCCESS;
 }
 
 EXPORTED int bind(int socket, __CONST_SOCKADDR_ARG address, socklen_t size) {

@@ -350,7 +350,8 @@ int slurm_spank_task_exit(spank_t spank, int count, char **arguments) {
     return ESPANK_SUCCESS;
 }
 
-/* With its step, srun gets the addresses of the job's nodes, which bcast.c tells about. Where it has none, it asks slurmctld for those of now. The list's
+/* With its step, srun gets the addresses of the job's nodes. slurmctld lists them at the job's start and does not shorten the list with the job
+   (26.05.5): the nodes behind one that is gone have their neighbours' addresses. Without a list, srun asks slurmctld for those of now. The list's
    type is not in Slurm's headers: zeros are an empty one. */
 static void forget_addresses(void) {
     static const char empty[256];
