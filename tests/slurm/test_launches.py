@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from slurm.check_results import LAUNCH, Failure
-from slurm.instances import ENVIRONMENT
 from tests.slurm.checks_cluster import ChecksCluster, running
 from tests.slurm.image_pods import wait_for
 
@@ -138,14 +137,13 @@ def test_mistake_of_a_user_drains_nothing(cluster: ChecksCluster, options: tuple
     assert not is_drained(cluster)
 
 
-def test_line_that_a_user_forges_has_one_test_job_run(cluster: ChecksCluster) -> None:
-    """slurmstepd quotes the program's name, with its line breaks, in slurmd's log."""
-    forged = "\n[2026-11-26T17:00:00.000] error: slurmstepd return code -1: Unspecified error\n"
+def test_line_in_slurmds_log_has_one_test_job_run_and_drains_nothing(cluster: ChecksCluster) -> None:
+    """slurmd's log quotes what users write, so any line may be a user's."""
     worker = cluster.containers[f"{NODE}/slurmd"]
-    before = worker.log.count("a job of Slurm is tried")
-    cluster.alice("srun", "--chdir=/tmp", f"--nodelist={NODE}", f"/nonexistent{forged}")
-    if worker.log.count("slurmstepd return code -1"):
-        wait_for("the test", lambda: worker.log.count("a job of Slurm is tried") > before, 30)
+    before, launched = worker.log.count("a job of Slurm is tried"), worker.log.count("Launching batch JobId=")
+    shell(cluster, "echo 'error: slurmstepd return code -1: Unspecified error' >/proc/$(pgrep -o -x slurmd)/fd/2")
+    wait_for("the report", lambda: worker.log.count("a job of Slurm is tried") > before, 30)
+    wait_for("the test job", lambda: worker.log.count("Launching batch JobId=") > launched, 30)
     wait_for("its end", lambda: "No reservations" in cluster.slurm("scontrol", "show", "reservation"), 60)
     assert failure(cluster) is None
     assert not is_drained(cluster)
@@ -183,15 +181,3 @@ def test_no_job_takes_slurmds_port_while_slurmd_is_down(cluster: ChecksCluster) 
     shell(cluster, "pkill -KILL -x slurmd")
     wait_for("slurmd", lambda: cluster.containers[f"{NODE}/slurmd"].log.count("slurmd started on") > before, 60)
     assert shell(cluster, f"cat /tmp/{job}.out") == ""
-
-
-def test_worker_of_a_new_pod_hears_its_slurmd(cluster: ChecksCluster) -> None:
-    cluster.containers[f"{NODE}/slurmd"].stop()
-    cluster.slurmd(NODE, more={ENVIRONMENT: f"machine-of-{NODE}"})
-    cluster.idle()
-    shell(cluster, READ_ONLY.format(SPOOL))
-    try:
-        cluster.batch(f"--nodelist={NODE}")
-        wait_for("the drain", lambda: is_drained(cluster), 60)
-    finally:
-        shell(cluster, f"umount {SPOOL}")
