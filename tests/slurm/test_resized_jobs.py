@@ -175,7 +175,7 @@ def test_srun_without_our_plugin_fails_behind_the_missing_node(cluster: ElasticC
     stock = 'cp -rL "$(dirname "$SLURM_CONF")" /tmp/stock && chmod -R u+w /tmp/stock && : >/tmp/stock/plugstack.conf'
     srun = f"SLURM_CONF=/tmp/stock/slurm.conf srun --jobid={job} --chdir=/tmp --nodes=1 --ntasks=1 --nodelist=fix-2 hostname"
     said = cluster.slurm("bash", "-c", f"rm -rf /tmp/stock; {stock} && {srun}", user=ALICE, check=False)
-    assert f"Task launch for StepId={job}.0 failed on node fix-2: Invalid node name specified" in said
+    assert "Invalid node name specified" in said
 
 
 def test_slurm_adds_no_node_to_a_running_job(cluster: ElasticCluster) -> None:
