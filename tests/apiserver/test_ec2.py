@@ -110,7 +110,7 @@ class Real:
         body |= {"machine": MACHINE, "providerID": f"aws:///{REGION}a/{self.instance}"}
         asked = serve.Asked(headers={"authorization": f"Bearer {TOKEN}"}, body=json.dumps(body).encode())
         answer = await self.steps.take(asked)
-        return answer.status.value, answer.body.decode()
+        return answer.status, answer.body.decode()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.unit.components.examples import CONTROLLERS, PODS
 
 CONTROLLER, GUARD, PAGE, EC2 = "dev-nodeset-controller", "dev-guard", "dev-page", "dev-ec2"
 GUARDS = guard.guard_args(PODS, "registry.example/controllers:1")
-PAGES: page.PageArgs = {"pods": PODS, "jwt_secret": "dev-jwt", "hidden": []}
+PAGES: page.PageArgs = {"pods": PODS, "jwt_secret": "dev-jwt", "hidden": [], "hosts": []}
 EC2S: ec2.Ec2Args = {"pods": PODS, "config": Ec2(region="eu-west-1"), "steps": [], "deletion_protection": False}
 TABLES = {
     CONTROLLER: controllers.rights(),
