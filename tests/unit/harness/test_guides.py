@@ -24,7 +24,7 @@ def test_heading_that_a_page_does_not_have_is_an_error() -> None:
     ("guide", "elsewhere"),
     [
         pytest.param("docs/use/first-day.md", set[str](), id="first day"),
-        # A part of a stack file, and a script: tests/slurm/test_containers.py has its header.
+        # A part of a stack file, and a script: tests/slurm/test_container_flags.py has its header.
         pytest.param("docs/containers.md", {"For administrators", "Use Slurm in a container"}, id="containers"),
     ],
 )
