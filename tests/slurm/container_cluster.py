@@ -103,15 +103,20 @@ def begin_slow_pull(world: Site, name: str) -> str:
 def signal_pulls(name: str, number: signal.Signals) -> str:
     """Stops skopeo in the midst of a copy of an image, or lets it go on; gives the step that pulls, empty where none does. Other tests pull
     meanwhile."""
-    source = f"{name.rpartition(':')[0]}@".encode()
+    return signal_program("skopeo", "copy", f"{name.rpartition(':')[0]}@", number)
+
+
+def signal_program(program: str, word: str, part: str, number: signal.Signals) -> str:
+    """Sends a signal to the processes of a program that was given a word, and another one with this part; gives their step, empty where
+    there are none."""
     step = ""
     for status in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            words = status.read_bytes().split(b"\0")
-            variables = (status.parent / "environ").read_bytes().split(b"\0")
+            words = status.read_text(errors="replace").split("\0")
+            if words[0].endswith(program) and word in words and any(part in each for each in words):
+                variables = (status.parent / "environ").read_text(errors="replace").split("\0")
+                os.kill(int(status.parent.name), number)
+                step = next(each for each in variables if each.startswith("SLURM_STEP_ID=")).partition("=")[2]
         except OSError:
             continue
-        if b"copy" in words and words[0].endswith(b"skopeo") and any(word.startswith(source) for word in words):
-            os.kill(int(status.parent.name), number)
-            step = next(each for each in variables if each.startswith(b"SLURM_STEP_ID=")).decode().partition("=")[2]
     return step

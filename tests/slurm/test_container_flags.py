@@ -7,7 +7,7 @@ from shlex import quote
 
 import pytest
 
-from tests.slurm.container_cluster import CACHE, ONE, Site, big, containers, rest, signal_pulls
+from tests.slurm.container_cluster import CACHE, ONE, Site, big, containers, rest, signal_program, signal_pulls
 from tests.slurm.image_cluster import ALICE
 from tests.slurm.image_pods import wait_for
 
@@ -162,7 +162,7 @@ def test_srun_and_sbatch_give_the_same_environment_without_the_hosts_modules(wor
     host = "module() { :; }; export -f module; export BASH_ENV=/x MANPATH=/y LMOD_CMD=/z MODULEPATH=/m MINE=yes"
     batch = f"printf '#!/bin/sh\\nenv\\n' > env.sh; sbatch --wait --output=env.out --container-image={ONE} env.sh >/dev/null; cat env.out"
     both = [world.cluster.ssh(f"{host}; mkdir -p sub; cd sub; {command}").splitlines() for command in (f"{STEP} env", batch)]
-    of_slurm = ("SLURM", "SRUN_", "SBATCH_", "PMI", "OMPI_", "_SLURM", "SPANK_", "ENVIRONMENT=", "HOSTNAME=", "_=", "SHLVL=")
+    of_slurm = ("SLURM", "SRUN_", "SBATCH_", "PMI", "OMPI_", "_SLURM", "SPANK_", "ENVIRONMENT=", "HOSTNAME=", "SSH_", "_=", "SHLVL=")
     step, script = ({line for line in lines if not line.startswith(of_slurm)} for lines in both)
     assert step == script
     assert {"PWD=/work", "MINE=yes"} <= step
@@ -170,10 +170,9 @@ def test_srun_and_sbatch_give_the_same_environment_without_the_hosts_modules(wor
 
 
 def test_save_that_is_killed_for_memory_is_one_line_with_what_to_do(world: Site) -> None:
-    step = f"{STEP} --container-save=./killed.sqsh dd if=/dev/urandom of=/blob bs=1M count=64 2>&1"
+    step = f"{STEP} --container-save=./killed.sqsh dd if=/dev/urandom of=/blob bs=1M count=24 2>&1"
     number = world.cluster.begin(step, "--nodelist=gpu-0")
-    kill = "pkill -9 mksquashfs; echo $?"
-    wait_for("mksquashfs", lambda: world.cluster.inside("gpu-0", kill) == "0", deadline_s=60, pause_s=0.01)
+    wait_for("mksquashfs", lambda: signal_program("mksquashfs", "-noappend", "/killed.sqsh.", signal.SIGKILL), deadline_s=60, pause_s=0.01)
     world.cluster.end(number)
     said = world.cluster.out(number)
     assert "mksquashfs was killed, as programs are when the job's memory is used up: give the job more (--mem)" in said
