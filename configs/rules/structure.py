@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 
 from configs.faults import Fault, closest, did_you_mean, kind_of, quoted
 from configs.models.cluster import Cluster
+from configs.models.fields import Matching
 
 ROOT = "cluster"
 
@@ -285,7 +286,9 @@ def _stand_in(annotation: Any) -> Any:
     if typing.get_origin(bare) is tuple:
         least = next((each.min_length for each in getattr(annotation, "__metadata__", ()) if hasattr(each, "min_length")), 0)
         return [_stand_in(typing.get_args(bare)[0]) for _ in range(least)]
-    choices = typing.get_args(bare) if typing.get_origin(bare) is typing.Literal else _STAND_INS
+    checks = [getattr(each, "func", each) for each in getattr(annotation, "__metadata__", ())]
+    shown = [each.example for each in checks if isinstance(each, Matching)]
+    choices = typing.get_args(bare) if typing.get_origin(bare) is typing.Literal else (*_STAND_INS, *shown)
     adapter: TypeAdapter[Any] = TypeAdapter(annotation)
     for choice in choices:
         try:

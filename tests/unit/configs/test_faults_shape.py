@@ -35,6 +35,12 @@ CASES = [
         {"nodePools[0].hardware.gpus.mem": 1}, "cluster.nodePools[0].hardware.gpus.mem", "no such key", id="unknown-key-deep-down"
     ),
     pytest.param({"nodePools": GONE, "nodePool": []}, "cluster.nodePool", 'Did you mean "nodePools"?', id="misspelled-key-is-one-fault"),
+    pytest.param(
+        {"notifications": {"smtp": {"host": "mail.example", "domain": "example.com"}}},
+        "cluster.notifications.smtp.sender",
+        "is missing.",
+        id="mail-address-missing",
+    ),
     pytest.param({"name": GONE}, "cluster.name", "is missing. Prefix of every object", id="required-key-missing"),
     pytest.param({"storage": GONE}, "cluster.storage", "is missing.", id="storage-missing"),
     pytest.param({"storage.home": GONE}, "cluster.storage.home", "is missing. Homes of the users", id="home-missing"),
