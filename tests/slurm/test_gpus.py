@@ -214,11 +214,10 @@ def test_instances_of_mig_are_open_to_the_tasks_that_got_them_alone(cluster: Gpu
 
 
 def test_batch_job_is_told_its_gpus_per_task(cluster: GpuCluster) -> None:
-    """By the variable that launch scripts of Ray read, which Slurm 26.05 does not set; also with a type."""
+    """By the variable that launch scripts of Ray read, which Slurm 26.05 does not set."""
     show = "echo ${SLURM_GPUS_PER_TASK-none}"
-    assert cluster.output(show, "--ntasks=2", "--gpus-per-task=2") == ["2"]
-    assert cluster.output(show, "--ntasks=1", "--gpus-per-task=h100_1g.10gb:1") == ["1"]
-    assert cluster.output(show, "--gpus=2") == ["none"]
+    assert cluster.output(show, "--ntasks=2", "--gpus-per-task=h100_1g.10gb:1") == ["1"]
+    assert cluster.output(show, "--gpus=h100_1g.10gb:2") == ["none"]
 
 
 def test_job_with_several_instances_of_mig_is_told_all_of_them(cluster: GpuCluster) -> None:
