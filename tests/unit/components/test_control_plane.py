@@ -11,6 +11,7 @@ from components.control_plane import ControlPlaneArgs
 from components.pods import service
 from components.slurm_files import SlurmFilesArgs
 from programs.config_sync.run import REFUSED
+from slurm.ports import PROBE_PORT
 from tests.unit.components.examples import CONTROL_PLANE, PODS, SLURM_FILES
 from tests.unit.components.structure import structural_faults
 
@@ -103,9 +104,11 @@ def test_slurmrestd_is_neither_root_nor_slurm_and_holds_no_key() -> None:
 
 def test_slurmrestd_and_the_list_of_running_jobs_have_a_limit_each_and_one_service() -> None:
     containers = control_plane.build_slurmrestd(CONTROL_PLANE)["spec"]["template"]["spec"]["containers"]
-    assert [container["resources"]["limits"] for container in containers] == [{"memory": "2Gi"}] * 2
+    assert [container["resources"]["limits"] for container in containers] == [{"memory": "2Gi"}, {"memory": "8Gi"}]
     made = control_plane.build_rest_service(PODS)
-    assert [port["port"] for port in made["spec"]["ports"]] == [container["ports"][0]["containerPort"] for container in containers]
+    assert {port["port"] for port in made["spec"]["ports"]} == {
+        port["containerPort"] for container in containers for port in container["ports"] if port["containerPort"] != PROBE_PORT
+    }
     assert structural_faults(made) == []
 
 

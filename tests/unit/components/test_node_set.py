@@ -101,6 +101,7 @@ def test_number_of_unavailable_nodes_is_a_number_or_a_percentage(limit: int | st
     assert settings_spec(update={"type": "OnDelete", "maxUnavailable": limit})["updateStrategy"] == {
         "type": "OnDelete",
         "maxUnavailable": limit,
+        "minReadySeconds": 0,
     }
 
 
@@ -260,7 +261,7 @@ def test_updates_drains_and_disks_are_passed_on() -> None:
     cluster = load_cluster(config, ROOT, "Pulumi.h100.yaml")
     made = node_set_args(cluster, PODS, cluster.node_set("h100"))
     assert made["settings"] == {
-        "updateStrategy": {"type": "Maintenance", "maxUnavailable": 4, "reservation": "night"},
+        "updateStrategy": {"type": "Maintenance", "maxUnavailable": 4, "minReadySeconds": 0, "reservation": "night"},
         "drain": {"action": "Requeue", "deadlineSeconds": 3600},
         "placement": "Pinned",
         "volumeClaimRetention": {"whenDeleted": "Retain", "whenScaled": "Delete"},
