@@ -21,7 +21,7 @@ from tests.slurm.image_cluster import ALICE
 from tests.slurm.root_cluster import RootCluster
 
 OWN = f"{CACHE}/{ALICE}"
-IMAGE, MANY = (f"docker://{PUBLIC}/team/{name}:1" for name in ("large", "many"))
+IMAGE, MANY = (f"docker://{PUBLIC}/team/{name}:1" for name in ("bench-large", "bench-many"))
 _FILE_KIB = 256
 
 
@@ -94,8 +94,8 @@ def _push(world: Site, size: Size) -> None:
         site.layer([folder(f"data{part}"), *(entry(f"data{part}/{n}", os.urandom(half) + bytes(half)) for n in range(size.files // 4))])
         for part in range(4)
     ]
-    world.public.push(world.image("large", [site.base_layer("large"), *layers]), "team/large:1")
-    world.push("many", folder("many"), *(entry(f"many/{n}", b"x") for n in range(size.many_files)))
+    world.public.push(world.image("bench-large", [site.base_layer("bench-large"), *layers]), "team/bench-large:1")
+    world.push("bench-many", folder("many"), *(entry(f"many/{n}", b"x") for n in range(size.many_files)))
 
 
 def _first(cluster: RootCluster, image: str, size: Size) -> float:

@@ -66,7 +66,7 @@ class AccountsCluster(ImageCluster):
         """Submits a job as a user; gives its number. Raises PodError with Slurm's words when it is refused."""
         worker = self.containers["gpu-0/slurmd"]
         command = ["sbatch", "--parsable", "--chdir=/tmp", "--output=/dev/null", "--mem=64", *options, f"--wrap={script}"]
-        return worker.run(*command, user=uid, env={"SLURM_CONF": "/run/slurm/conf/slurm.conf"}).strip()
+        return worker.run(*command, user=uid, env={"SLURM_CONF": "/run/slurm/conf/slurm.conf"}).split()[0]  # warnings come after it
 
     def job(self, job: str, column: str = "%T") -> str:
         """State of a job, or another column of squeue."""

@@ -52,7 +52,8 @@ class ChecksCluster(ImageCluster):
 
     def batch(self, *options: str, script: str = "hostname") -> str:
         """Submits a job as a user; gives its number."""
-        return self.alice("sbatch", "--parsable", "--chdir=/tmp", "--output=/tmp/%j.out", *options, f"--wrap={script}")
+        said = self.alice("sbatch", "--parsable", "--chdir=/tmp", "--output=/tmp/%j.out", *options, f"--wrap={script}")
+        return said.splitlines()[-1]  # before it the warning of output in /tmp
 
     def node(self, name: str) -> dict[str, Any]:
         [node] = json.loads(self.slurm("scontrol", "show", "node", name, "--json"))["nodes"]

@@ -136,9 +136,10 @@ def test_preview_has_slurmctld_of_the_image_read_the_files(image: str, capsys: p
 
 
 def test_preview_fails_over_a_raw_line_that_slurmctld_refuses(image: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The image does not have each of Slurm's plugins, which no rule can know."""
+    """An image of one's own may lack a plugin, which no rule can know."""
     raw = 'cluster.slurm.raw=["SwitchType=switch/hpe_slingshot"]'
-    code, said = preview(capsys, "dev", "-c", raw, "--check-with", "podman")
+    own = f"cluster.images.slurm={image}"
+    code, said = preview(capsys, "dev", "-c", own, "-c", raw, "--check-with", "podman")
     said = said.rpartition("✗ ")[2]
     assert (code, said.splitlines()[1:]) == (1, ["  slurm.conf: Can't find plugin for switch/hpe_slingshot"])
     assert said.startswith("Slurm's files: 1 mistake, says slurmctld ")

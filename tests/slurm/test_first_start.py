@@ -56,7 +56,7 @@ def test_slurmctld_comes_up_once_its_qos_is_there_and_again_when_killed_before_i
     wait_for("slurmctld", lambda: is_up(controller), deadline_s=60)
     wait_for("the accounts", lambda: "all accounts, users and QOS are as the config has them" in keeper.log, deadline_s=60)
     assert "small" in slurm(controller, "scontrol", "show", "partition", "more")
-    job = slurm(controller, "sbatch", "--parsable", "--chdir=/tmp", "--hold", "--wrap=true").strip()
+    job = slurm(controller, "sbatch", "--parsable", "--chdir=/tmp", "--output=/dev/null", "--hold", "--wrap=true").strip()
     state = FOLDER / "volume-state/slurmctld/state"
     wait_for("the job on disk", lambda: (state / "job_state").exists())
     assert not (state / "assoc_usage").exists()

@@ -275,6 +275,7 @@ def _controller_env(server: ApiServer, slurm: Slurm) -> dict[str, str]:
         "SLIPWAY_NAMESPACE": "slurm",
         "SLIPWAY_SLURMRESTD": slurm.url,
         "SLIPWAY_JWT_KEY": str(slurm.jwt_key),
+        "SLIPWAY_PROBE_PORT": "18082",  # the collector of checks has the usual one, and all are one pod here
         "POD_NAME": "bench-controller",
     }
 
