@@ -139,7 +139,7 @@ def test_preview_fails_over_a_raw_line_that_slurmctld_refuses(image: str, capsys
     """An image of one's own may lack a plugin, which no rule can know."""
     raw = 'cluster.slurm.raw=["SwitchType=switch/hpe_slingshot"]'
     own = f"cluster.images.slurm={image}"
-    code, said = preview(capsys, "dev", "-c", own, "-c", raw, "--check-with", "podman")
+    code, said = preview(capsys, "dev", "-c", own, "-c", "cluster.images.root=registry.example/root:1", "-c", raw, "--check-with", "podman")
     said = said.rpartition("✗ ")[2]
     assert (code, said.splitlines()[1:]) == (1, ["  slurm.conf: Can't find plugin for switch/hpe_slingshot"])
     assert said.startswith("Slurm's files: 1 mistake, says slurmctld ")

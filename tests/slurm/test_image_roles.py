@@ -377,3 +377,10 @@ def test_every_line_is_json_and_names_its_cluster_node_daemon_and_job(cluster: C
             assert list(line)[:5] == ["time", "level", "cluster", "node", "daemon"], (name, line)
             assert (line["cluster"], line["node"], bool(line["message"])) == ("t", name.partition("/")[0], True), (name, line)
     assert {"slurmctld", "slurmd", "slurmdbd", "munged", "sshd", "sackd", "mariadb", "worker", "config-sync"} <= daemons
+
+
+def test_plugins_with_threads_stay_loaded(image_root: Path) -> None:
+    """Slurm unloads its plugins while a thread of theirs may be about to begin: a prolog that was short ended with a fault, and drained its node."""
+    for name in ("slipway_root.so", "slipway_container.so"):
+        file = image_root / "usr/lib/slipway" / name
+        assert "NODELETE" in subprocess.run(["readelf", "--dynamic", str(file)], capture_output=True, text=True, check=True).stdout, name
