@@ -380,7 +380,7 @@ def test_every_line_is_json_and_names_its_cluster_node_daemon_and_job(cluster: C
 
 
 def test_plugins_with_threads_stay_loaded(image_root: Path) -> None:
-    """Slurm unloads its plugins while a thread of theirs may be about to begin: a prolog that was short ended with a fault, and drained its node."""
+    """Slurm unloads its plugins while a thread of theirs may be about to begin: a short prolog ended with a fault, and drained its node."""
     for name in ("slipway_root.so", "slipway_container.so"):
         file = image_root / "usr/lib/slipway" / name
         assert "NODELETE" in subprocess.run(["readelf", "--dynamic", str(file)], capture_output=True, text=True, check=True).stdout, name
