@@ -58,7 +58,7 @@ def _check_cgroup(cluster: Cluster) -> list[Fault]:
 
 
 def _check_plugins(given: Mapping[str, Stated], cluster: Cluster) -> list[Fault]:
-    """An image of one's own may have more plugins."""
+    """An image that the stack file names may have more plugins."""
     absent = [] if cluster.images.slurm else [(key, name) for name, key in ABSENT_PLUGINS.items() if key in given]
     return [
         Fault(given[key].path, f"Slipway's image has no plugin {name}. Name an image that has it in images.slurm.", ("cluster.images",))

@@ -136,7 +136,7 @@ def test_preview_has_slurmctld_of_the_image_read_the_files(image: str, capsys: p
 
 
 def test_preview_fails_over_a_raw_line_that_slurmctld_refuses(image: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """An image of one's own may lack a plugin, which no rule can know."""
+    """An image that the stack file names may lack a plugin, which no rule can know."""
     raw = 'cluster.slurm.raw=["SwitchType=switch/hpe_slingshot"]'
     own = f"cluster.images.slurm={image}"
     code, said = preview(capsys, "dev", "-c", own, "-c", "cluster.images.root=registry.example/root:1", "-c", raw, "--check-with", "podman")
