@@ -26,8 +26,11 @@ class DisksArgs(TypedDict):
     """The disks of one cluster."""
 
     cluster: str
+    """Name of the cluster."""
     namespace: str
+    """Namespace of the claims."""
     deletion_protection: bool
+    """True where `destroy` keeps them."""
     state: ClaimArgs
     """Of slurmctld."""
     database: NotRequired[ClaimArgs]

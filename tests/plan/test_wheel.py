@@ -16,7 +16,7 @@ from tests.plan.test_plugin import GOLDEN
 from tests.unit.components import program
 from tests.unit.configs.stacks import edited
 
-ROOMS = ("changes", "components", "configs", "controllers", "examples", "images", "policies", "programs", "provider", "slurm", "standalone")
+ROOMS = ("changes", "components", "configs", "controllers", "docs/use", "examples", "images", "policies", "programs", "provider", "slurm", "standalone")
 TEMPLATE = ROOT / "templates" / "slurm-python"
 RECORD = """
 import json, pathlib, sys
@@ -44,7 +44,7 @@ def test_wheel_is_one_folder_with_every_file_of_its_rooms(wheel: Path) -> None:
 
 
 def test_plugin_of_the_wheel_makes_what_the_checkout_makes(installed: Path, tmp_path: Path) -> None:
-    """Images too are called the same: their content tags come from the wheel's copies of images/, controllers/ and slurm/."""
+    """Images too are called the same: their content tags come from the wheel's copies of the folders that they are made from."""
     config = edited("dev", {})
     with running([installed / "bin" / "pulumi-resource-slipway"], tmp_path) as plugin:
         assert json.loads(plugin.schema()) == json.loads(GOLDEN.read_text())

@@ -213,11 +213,18 @@ def test_instances_of_mig_are_open_to_the_tasks_that_got_them_alone(cluster: Gpu
         assert files == [f"nvidia{found[1]}", f"slipway-mig/{found[1]}-{found[2]}-ci", f"slipway-mig/{found[1]}-{found[2]}-gi"]
 
 
-def test_batch_job_is_told_its_gpus_per_task(cluster: GpuCluster) -> None:
-    """By the variable that launch scripts of Ray read, which Slurm 26.05 does not set."""
-    show = "echo ${SLURM_GPUS_PER_TASK-none}"
-    assert cluster.output(show, "--ntasks=2", "--gpus-per-task=h100_1g.10gb:1") == ["1"]
-    assert cluster.output(show, "--gpus=h100_1g.10gb:2") == ["none"]
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        pytest.param("--gpus-per-task=1", "1", id="of-any-type"),
+        pytest.param("--gpus-per-task=h100_1g.10gb:1", "h100_1g.10gb:1", id="of-a-type"),
+        pytest.param("--gpus=h100_1g.10gb:2", "none", id="none-per-task"),
+    ],
+)
+def test_batch_job_is_told_its_gpus_per_task(cluster: GpuCluster, option: str, told: str) -> None:
+    """By the variable that launch scripts of Ray read, which Slurm 26.05 does not set; srun in the job reads it too."""
+    script = "echo ${SLURM_GPUS_PER_TASK-none}; srun --quiet echo started"
+    assert cluster.output(script, "--ntasks=2", option) == [told, "started", "started"]
 
 
 def test_job_with_several_instances_of_mig_is_told_all_of_them(cluster: GpuCluster) -> None:

@@ -25,6 +25,7 @@ RECEIVERS: list[dict[str, Any]] = [
     {"name": "nodes", "urlSecret": "nodes", "events": ["nodeDrain", "nodeResume"]},
     {"name": "mail", "kind": "mail", "to": ["ops@example.com"], "events": ["jobFail"]},
 ]
+NOTIFICATIONS = {"smtp": SMTP, "receivers": RECEIVERS}
 
 
 class Cluster(AccountsCluster):
@@ -50,7 +51,7 @@ class Cluster(AccountsCluster):
     def notify(self) -> Container:
         """The container that tells."""
         pod = "t-slurmctld-0"
-        stack = {**STACK, "notifications": {"smtp": SMTP, "receivers": RECEIVERS}}
+        stack = {**STACK, "notifications": NOTIFICATIONS}
         stack["accounting"] = {"accounts": [ALICES]}
         self.volume("notify", {"receivers.json": notify_args(load_cluster(stack, Path(), "x"))["settings"]})
         mounts = {
@@ -86,7 +87,7 @@ def cluster(image_root: Path) -> Iterator[Cluster]:
         assert isinstance(made, Cluster)
         made.services = []
         try:
-            made.declare({"accounts": [ALICES, {"name": "other", "users": ["bob"]}]})
+            made.declare({"accounts": [ALICES, {"name": "other", "users": ["bob"]}]}, notifications=NOTIFICATIONS)
             wait_for("the accounts", lambda: {"ml|alice", "other|bob"} <= made.members())
             made.start_services()
             made.notify()
