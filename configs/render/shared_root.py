@@ -65,10 +65,8 @@ def render(cluster: Cluster, settings: str, slurm_uid: int) -> str:
 
     Further mounts and disks of a node set are left out in the pods that have them not.
     """
-    disks = {claim.mount_path for node_set in cluster.node_sets for claim in node_set.volume_claims} - {TMP, CONTAINERS}
     has_projects = is_below_shared(cluster) and any(account.folder for account in cluster.accounting.accounts)
-    projects = [cluster.storage.projects] if has_projects else []
-    some = sorted({*(mount.mount_path for mount in cluster.storage.mounts), *disks, *projects})
+    some = sorted({*volume_places(cluster), *([cluster.storage.projects] if has_projects else [])})
     lines = [
         "# Rendered by Slipway; read anew by every job and session. Its lines are explained in images/slurm/root/conf.h.",
         *(f"shared={SHARED}", f"tmp={TMP}", f"spool={SPOOL}"),
@@ -80,6 +78,12 @@ def render(cluster: Cluster, settings: str, slurm_uid: int) -> str:
         f"outside={slurm_uid}",
     ]
     return "".join(f"{line}\n" for line in lines)
+
+
+def volume_places(cluster: Cluster) -> list[str]:
+    """Where jobs see further mounts and the disks of node sets, sorted."""
+    disks = {claim.mount_path for node_set in cluster.node_sets for claim in node_set.volume_claims} - {TMP, CONTAINERS}
+    return sorted({*(mount.mount_path for mount in cluster.storage.mounts), *disks})
 
 
 def is_below_shared(cluster: Cluster) -> bool:

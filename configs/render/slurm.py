@@ -17,6 +17,7 @@ from configs.models.slurm_keys import SLURMCTLD_PARAMETERS, is_same_value, rende
 from configs.render import gpu_jobs, health_checks
 from configs.render.billing import KEY, billing_weights, gpu_gib
 from configs.render.check_partition import checks_partition, partition_keys
+from configs.render.shared_root import volume_places
 from configs.render.topology import render_topology
 from configs.render.wording import template
 from slurm import prologs
@@ -189,6 +190,7 @@ def render_refusals(cluster: Cluster) -> dict[str, str]:
         has_disk=_declares_disk(cluster),
         has_accounting=cluster.accounting.enabled,
         receivers=sorted(each.name for each in cluster.notifications.receivers),
+        volumes=volume_places(cluster),
     )
     return dict.fromkeys(REFUSALS, text)
 

@@ -1,1 +1,1 @@
-"""Has changed files of Slurm reach slurmctld's pod at once (delivery.py), and says how far they are (progress.py)."""
+"""Has changed files of Slurm and of accounts reach the daemons' pods at once (delivery.py), and says how far Slurm's are (progress.py)."""

@@ -1,4 +1,4 @@
-"""Tells slurmctld's kubelet of changed files: it reads a pod's ConfigMaps again as soon as an annotation of the pod changes.
+"""Tells the kubelets of slurmctld and slurmdbd of changed files: they read a pod's ConfigMaps again as soon as an annotation of it changes.
 
 Otherwise the kubelet looks once a minute. Source: Kubernetes' documentation of ConfigMaps ("mounted ConfigMaps are updated
 automatically"); measured: 1 s from the write to slurmctld's answer, 10 to 15 s without the annotation (kubelets of the local cluster).
@@ -24,9 +24,13 @@ from controllers.runtime.writer import Writer
 
 COMPONENT = "app.kubernetes.io/component=slurmctld"
 """Selects slurmctld's pod, and the ConfigMap of Slurm's files that it mounts."""
+ACCOUNTS = "app.kubernetes.io/component=slurmdbd"
+"""Selects slurmdbd's pod, in which accounts are kept."""
+ACCOUNTS_FILES = "app.kubernetes.io/component in (slurmdbd,users)"
+"""Selects the ConfigMaps of the accounts and of the users in them."""
 
 ANNOTATION = "slipway.dev/files"
-"""On slurmctld's pod: the version of the ConfigMap that its kubelet was told of, and how often."""
+"""On the pod: the version of the ConfigMap that its kubelet was told of, and how often."""
 TWICE_AFTER_S = 3.0
 AGAIN_S = 10.0
 """Seconds until the next try after an error."""
@@ -58,12 +62,18 @@ def plan_words(files: Iterable[ConfigMap], pods: Iterable[SlurmctldPod]) -> list
 
 
 class FileDelivery:
-    """Follows two informers: of the ConfigMaps with Slurm's files, and of slurmctld's pods."""
+    """Follows two informers: of the ConfigMaps with a daemon's files, and of its pods."""
 
     def __init__(
-        self, files: Informer[ConfigMap], pods: Informer[SlurmctldPod], writer: Writer, clock: Clock, twice_after_s: float = TWICE_AFTER_S
+        self,
+        daemon: str,
+        files: Informer[ConfigMap],
+        pods: Informer[SlurmctldPod],
+        writer: Writer,
+        clock: Clock,
+        twice_after_s: float = TWICE_AFTER_S,
     ) -> None:
-        self._files, self._pods, self._writer, self._clock = files, pods, writer, clock
+        self._daemon, self._files, self._pods, self._writer, self._clock = daemon, files, pods, writer, clock
         self._twice_after_s = twice_after_s
         self._first_at: dict[tuple[Key, str], float] = {}
         """When a first word was said, or seen."""
@@ -80,7 +90,7 @@ class FileDelivery:
             try:
                 wait_s = await self.look()
             except ApiError as error:
-                log.warning("slurmctld's kubelet could not be told of changed files", error=str(error))
+                log.warning(f"{self._daemon}'s kubelet could not be told of changed files", error=str(error))
                 wait_s = AGAIN_S
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), wait_s)
@@ -97,5 +107,5 @@ class FileDelivery:
                     continue
                 self._first_at.clear()
             await self._writer.patch(PODS, word.pod, {"metadata": {"annotations": {ANNOTATION: word.text}}})
-            log.info("slurmctld's kubelet is told of changed files", pod=word.pod[1], files=word.text)
+            log.info(f"{self._daemon}'s kubelet is told of changed files", pod=word.pod[1], files=word.text)
         return min(due, default=None)

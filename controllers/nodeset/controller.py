@@ -104,9 +104,12 @@ class Controller:
         self.claims = Informer(api, CLAIMS, namespace=namespace, indexes=CLAIM_INDEXES, clock=clock)
         self.slurm_nodes = Informer(api, SLURM_NODES, namespace=namespace, labels=ours, indexes=by_set, clock=clock)
         """Nobody hears of its news: what this process writes must not bring the next round."""
-        control_plane = f"{LABEL_CLUSTER}={settings.cluster},{delivery.COMPONENT}"
+        of_cluster = f"{LABEL_CLUSTER}={settings.cluster}"
+        control_plane = f"{of_cluster},{delivery.COMPONENT}"
         self.files = Informer(api, CONFIG_MAPS, namespace=namespace, labels=control_plane, clock=clock)
         self.slurmctld = Informer(api, progress.SLURMCTLD_PODS, namespace=namespace, labels=control_plane, clock=clock)
+        self.accounts = Informer(api, CONFIG_MAPS, namespace=namespace, labels=f"{of_cluster},{delivery.ACCOUNTS_FILES}", clock=clock)
+        self.slurmdbd = Informer(api, progress.SLURMCTLD_PODS, namespace=namespace, labels=f"{of_cluster},{delivery.ACCOUNTS}", clock=clock)
         self.expectations: Expectations[Key] = Expectations(clock=clock)
         self.is_slurm_silent = True
         """As every set was last told."""
@@ -148,7 +151,8 @@ class Controller:
             )
         )
         self.declared = DeclaredSets(self.nodesets, self.places, api, self.writer, clock)
-        self.delivery = delivery.FileDelivery(self.files, self.slurmctld, self.writer, clock)
+        self.delivery = delivery.FileDelivery("slurmctld", self.files, self.slurmctld, self.writer, clock)
+        self.accounts_delivery = delivery.FileDelivery("slurmdbd", self.accounts, self.slurmdbd, self.writer, clock)
         self.progress = progress.FileProgress(
             self.files, self.slurmctld, self.writer, clock, settings.identity, held_changed=self._add_sets_of
         )
@@ -161,6 +165,8 @@ class Controller:
             "slurm nodes": self.slurm_nodes,
             "files": self.files,
             "slurmctld": self.slurmctld,
+            "accounts": self.accounts,
+            "slurmdbd": self.slurmdbd,
         }
         self.nodesets.on_change(self._nodeset_changed)
         self.nodesets.on_unread(self._nodeset_unread)
@@ -183,6 +189,7 @@ class Controller:
                         "reconcile": self._reconcile_all,
                         "declared": self.declared.run,
                         "files": self.delivery.run,
+                        "accounts": self.accounts_delivery.run,
                         "progress of files": self.progress.run,
                     },
                     election=self.election,

@@ -16,7 +16,10 @@ from tests.plan.test_plugin import GOLDEN
 from tests.unit.components import program
 from tests.unit.configs.stacks import edited
 
-ROOMS = ("changes", "components", "configs", "controllers", "docs/use", "examples", "images", "policies", "programs", "provider", "slurm", "standalone")
+ROOMS = (
+    *("changes", "components", "configs", "controllers", "docs/use", "examples", "images", "policies"),
+    *("programs", "provider", "slurm", "standalone"),
+)
 TEMPLATE = ROOT / "templates" / "slurm-python"
 RECORD = """
 import json, pathlib, sys

@@ -235,6 +235,13 @@ def test_disk_that_a_job_fills_up_is_its_own_and_as_large_as_the_node_set_says(c
     wait_for("the end of its folder", lambda: cluster.inside("gpu-1", f"ls {TMP} {TMP}/.gone {PINS} | grep -v : || true") == "")
 
 
+def test_scratch_of_a_job_is_its_tmp_on_nodes_without_such_a_disk(cluster: RootCluster) -> None:
+    """Nodes of all sets share the root's folders, so a /scratch that only some nodes fill would be there, and closed, on the others."""
+    cluster.settings(CONF)
+    script = "touch /scratch/mine; ls /tmp; rm /tmp/mine; ls /scratch"
+    assert cluster.ssh(f"srun --partition=many --mem=100 --nodelist=gpu-0 bash -c '{script}'") == "mine"
+
+
 def test_disks_of_a_job_whose_daemons_are_killed_go_with_it(cluster: RootCluster) -> None:
     job = background(cluster, "echo begun; sleep 600", "begun", "--mem=100", "--nodelist=gpu-1")
     assert len(disks_in_use(cluster)) == 2

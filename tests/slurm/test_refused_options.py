@@ -19,6 +19,7 @@ STACK_HERE: dict[str, Any] = {
     **STACK,
     "accounting": {"enabled": False},
     "nodeSets": [{**STACK["nodeSets"][0], "size": 1}],
+    "storage": {**STACK["storage"], "mounts": [{"name": "project", "mountPath": "/scratch/project", "claim": "project"}]},
 }
 CONTAINER = "--container: no OCI runtime is configured here"
 MAIL = "--mail-type has no effect: this cluster sends no mail"
@@ -124,6 +125,7 @@ def test_mail_on_a_cluster_without_mail_is_a_warning(cluster: Cluster, command: 
         pytest.param("cd /; sbatch --chdir=/var/tmp", True, id="folder-in-var-tmp"),
         pytest.param("cd /; sbatch --output=/dev/null", False, id="no-output"),
         pytest.param("cd /; sbatch --output=/tmpfiles", False, id="folder-of-a-similar-name"),
+        pytest.param("cd /; sbatch --output=/scratch/project/x", False, id="volume-below-scratch"),
         pytest.param("cd /tmp; sbatch --chdir=/ --output=/dev/null", False, id="folder-elsewhere"),
     ],
 )

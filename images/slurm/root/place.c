@@ -39,13 +39,6 @@ static int put_tmp(int root, const char *job_tmp) {
     return job_tmp ? put(root, root_tmpfs("1777"), "a tmpfs", "/dev/shm", false) : 0;
 }
 
-/* After the configured mounts: a disk of the pod's at that place is of another kind of node. */
-static int put_scratch(int root, const char *job_tmp) {
-    char path[ROOT_PATH_MAX + 32];
-    snprintf(path, sizeof path, "%s/scratch", job_tmp);
-    return access(path, F_OK) < 0 ? 0 : put(root, root_clone(path, true), path, ROOT_SCRATCH, false);
-}
-
 /* In place of slurmd's spool a tmpfs, for the script of a batch job to come, with the configuration that SLURM_CONF names in jobs. */
 static int put_spool(int root, const char *spool) {
     char settings[ROOT_PATH_MAX + 16];
@@ -87,6 +80,29 @@ static int put_configured(int root, const struct root_conf *conf) {
         if (put(root, root_hand_over(&tree), bind->source, bind->target, bind->is_file) < 0) return -1;
     }
     return 0;
+}
+
+/* True where the pod has a volume at /scratch or below it. */
+static bool has_own_scratch(const struct root_conf *conf) {
+    size_t length = sizeof ROOT_SCRATCH - 1;
+    for (size_t i = 0; i < conf->count; i++) {
+        const char *target = conf->binds[i].target;
+        bool is_there = strncmp(target, ROOT_SCRATCH, length) == 0 && (target[length] == 0 || target[length] == '/');
+        if (is_there && access(conf->binds[i].source, F_OK) == 0) return true;
+    }
+    return false;
+}
+
+/* The job's disk, or its /tmp where the node set has no such disk: nodes of all sets share the version's folder, so a job sees /scratch wherever
+   one node has it. */
+static int put_scratch(int root, const struct root_conf *conf, const char *job_tmp) {
+    char path[ROOT_PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/scratch", job_tmp);
+    if (access(path, F_OK) < 0) {
+        if (has_own_scratch(conf)) return 0;
+        snprintf(path, sizeof path, "%s/tmp", job_tmp);
+    }
+    return put(root, root_clone(path, true), path, ROOT_SCRATCH, false);
 }
 
 /* Gives the version's folder as a mount of its own, attached to the staging folder: pivot_root wants one. Files there may come from anyone
@@ -158,7 +174,7 @@ static int fill(int root, const struct root_conf *conf, const char *version, con
     if ((job_tmp ? put_job(root, root_hand_over(&run)) : put_session(root)) < 0) return -1;
     if (put_tmp(root, job_tmp) < 0 || root_log_place(root, version, job_tmp != NULL) < 0 || put_configured(root, conf) < 0) return -1;
     if (job_tmp == NULL) return 0;
-    return put_scratch(root, job_tmp) < 0 ? -1 : put_spool(root, conf->spool);
+    return put_scratch(root, conf, job_tmp) < 0 ? -1 : put_spool(root, conf->spool);
 }
 
 /* After it, the old root lies over the new one at `.`; detaching it takes all of the pod's mounts away. */

@@ -62,7 +62,7 @@ async def process(server: FakeKubernetes, twice_after_s: float = 0.05) -> AsyncG
     """A controller that follows the files, until it is killed."""
     api = connect(server.config())
     maps, pods = Informer(api, CONFIG_MAPS, namespace="slurm"), Informer(api, SLURMCTLD_PODS, namespace="slurm")
-    delivery = FileDelivery(maps, pods, Writer(api), SYSTEM, twice_after_s)
+    delivery = FileDelivery("slurmctld", maps, pods, Writer(api), SYSTEM, twice_after_s)
     tasks = [asyncio.create_task(work()) for work in (maps.run, pods.run, delivery.run)]
     try:
         yield
