@@ -51,8 +51,8 @@ TASKS = {
     "small-tools": ("for each in wget jq unzip file lsof bc htop git git-lfs tree; do command -v $each || echo no $each; done", "!no "),
     "pbs-names": ("qstat", "Job id"),
     "tools-of-containers": (
-        "skopeo --version; umoci --version; mksquashfs -version; squashfuse --help 2>&1 | head -1",
-        "skopeo|umoci|mksquashfs|squashfuse",
+        "skopeo --version; umoci --version; mksquashfs -version | head -1; unsquashfs -version | head -1",
+        "skopeo|umoci|mksquashfs|unsquashfs",
     ),
     "completion-of-options": ("bash -lic '_comp_load sbatch; complete -p sbatch' 2>/dev/null", "sbatch"),
 }  # fmt: skip
