@@ -40,10 +40,10 @@ test-cluster: .venv/ready $(KEY)  ## the row of `make test` on the dev stack, on
 test-slurm: .venv/ready $(KEY)  ## the row on real Slurm, several modules at a time
 	@nice -n 8 $(PY) -m pytest -n $(SPREAD) --dist loadfile --no-loadscope-reorder $(VERBS) tests/slurm
 
-test-unit: .venv/ready  ## the row that needs no Slurm: an API server, pure functions, plans
+test-unit: .venv/ready $(KEY)  ## the row that needs no Slurm: an API server, pure functions, plans
 	@nice -n 19 $(PY) -m pytest tests/apiserver tests/unit tests/plan
 
-unit: .venv/ready  ## pure functions and plans, in seconds
+unit: .venv/ready $(KEY)  ## pure functions and plans, without Slurm or Kubernetes: about a quarter of an hour
 	@$(PY) -m pytest tests/unit tests/plan
 
 lint: .venv/ready  ## ruff, pyright strict, layers, shellcheck, dead code, the reference of the stack file's keys

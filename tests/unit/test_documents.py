@@ -51,6 +51,19 @@ def test_every_file_named_in_a_comment_exists() -> None:
     assert [(file, name) for file, name in sorted(named) if not (ROOT / name).exists()] == []
 
 
+def test_table_of_layers_is_what_import_linter_enforces() -> None:
+    lint = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    packages = set(lint["root_packages"])
+    forbidden = {
+        each["source_modules"][0]: set(each["forbidden_modules"])
+        for each in lint["contracts"]
+        if each["type"] == "forbidden" and each["source_modules"][0] in packages
+    }
+    rows = re.findall(r"^\| `(\w+)` \(.+?\) \| (.+) \|$", (ROOT / "docs/design.md").read_text(), re.MULTILINE)
+    told = {package: set(re.findall(r"`(\w+)`", imports)) for package, imports in rows}
+    assert told == {package: packages - {package} - forbidden[package] for package in packages}
+
+
 def test_stack_file_of_the_readme_is_accepted(tmp_path: Path) -> None:
     page = (ROOT / "README.md").read_text()
     (block,) = re.findall(r"^    config:\n(?:    .*\n)+", page, re.MULTILINE)
