@@ -9,7 +9,7 @@ LOCAL := --kubeconfig .slipway/kubeconfig --context slipway-local
 # The checkout stays clean of bytecode; standalone/__main__.py keeps it in the same folder.
 export PYTHONPYCACHEPREFIX := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/slipway/bytecode
 
-.PHONY: up down preview test lint-and-unit test-cluster test-slurm test-unit unit lint soak bench requirements golden reference release
+.PHONY: up down preview test lint-and-unit test-cluster test-slurm test-unit unit quick lint soak bench requirements golden reference release
 
 up: .venv/ready $(KEY)  ## from a bare machine to a finished Slurm job; CONTEXT=name REGISTRY=host/path: on a cluster of your own (YES=1: unasked, even where data is deleted)
 	@$(PY) -m local quickstart --stack $(STACK) --key $(KEY) $(OWN) $(if $(REGISTRY),--registry $(REGISTRY)) \
@@ -45,6 +45,9 @@ test-unit: .venv/ready $(KEY)  ## the row that needs no Slurm: an API server, pu
 
 unit: .venv/ready $(KEY)  ## pure functions and plans, without Slurm or Kubernetes: about a quarter of an hour
 	@$(PY) -m pytest tests/unit tests/plan
+
+quick: .venv/ready $(KEY)  ## of those the tests that your change can break, nearest first, for 45 seconds
+	@$(PY) -m tests.quick
 
 lint: .venv/ready  ## ruff, pyright strict, layers, shellcheck, dead code, the reference of the stack file's keys
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/lint-imports --no-cache && .venv/bin/pyright
