@@ -30,6 +30,24 @@ PAGES = [
     "CONTRIBUTING.md",
     *(str(page.relative_to(ROOT)) for folder in ("docs", "docs/use") for page in sorted((ROOT / folder).glob("*.md"))),
 ]
+_LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+
+
+@pytest.mark.parametrize("page", [*PAGES, "CHANGELOG.md", "SECURITY.md"])
+def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
+    links = _LINK.findall((ROOT / page).read_text())
+    assert [link for link in links if not ((ROOT / page).parent / link).exists()] == []
+
+
+def test_every_page_is_in_the_index() -> None:
+    listed = {str(Path("docs", link)) for link in _LINK.findall((ROOT / "docs" / "README.md").read_text())}
+    assert {page for page in PAGES if page.startswith("docs/")} - {"docs/README.md"} <= listed
+
+
+def test_readme_stays_a_landing_page() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 110
+
+
 _ROOMS = "components|configs|controllers|docs|images|local|policies|programs|provider|slurm|standalone|templates|tests"
 _FILE = re.compile(rf"`((?:{_ROOMS})/[\w./-]+)`")
 
