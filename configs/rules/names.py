@@ -54,11 +54,11 @@ def names_in(data: Mapping[str, Any]) -> Names:
     return Names(
         pools=_names(data.get("nodePools")),
         node_sets=_names(data.get("nodeSets")),
-        mounts=_names(_below(data, "storage").get("mounts", [])),
-        groups=_names(_below(data, "login").get("groups", [])),
-        users=_names(_below(data, "login").get("users", [])),
-        accounts=_names(_below(data, "accounting").get("accounts", [])),
-        qos=_names(_below(data, "accounting").get("qos", [])),
+        mounts=_names_below(data, "storage", "mounts"),
+        groups=_names_below(data, "login", "groups"),
+        users=_names_below(data, "login", "users"),
+        accounts=_names_below(data, "accounting", "accounts"),
+        qos=_names_below(data, "accounting", "qos"),
     )
 
 
@@ -100,6 +100,7 @@ def _names(parts: object) -> Known:
     return frozenset(names)
 
 
-def _below(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    part = data.get(key)
-    return cast(Mapping[str, Any], part) if isinstance(part, Mapping) else {}
+def _names_below(data: Mapping[str, Any], section: str, key: str) -> Known:
+    """Unknown in a section that has no value, or the wrong one: that is its own mistake."""
+    part = data.get(section, {})
+    return _names(cast(Mapping[str, Any], part).get(key, [])) if isinstance(part, Mapping) else None

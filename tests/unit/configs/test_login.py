@@ -9,5 +9,6 @@ def test_login_settings_have_a_line_for_each_limit_that_there_is() -> None:
     assert login.render(cluster("dev", edits)) == {
         "banner": "Welcome.\n\n  Help: ada@example.com\n",
         "limits": "cpus=4\nmemoryMiB=8192\ntasks=2000\n",
+        "projects": "/shared/projects/research research\n",
     }
-    assert login.render(cluster("dev")) == {"banner": "", "limits": "tasks=2000\n"}
+    assert login.render(cluster("dev", {"accounting.accounts": []})) == {"banner": "", "limits": "tasks=2000\n"}

@@ -55,7 +55,7 @@ def test_settings_name_every_mount_and_leave_optional_what_only_some_pods_have()
     [
         pytest.param({}, "alice ALL=(ALL:ALL) NOPASSWD: ALL\n", id="user"),
         pytest.param(
-            {"login.users[0].admin": False, "login.groups": [{"name": "ops", "gid": 20001}], "login.adminGroups": ["ops"]},
+            {"login.users[0].admin": False, "login.groups[+]": {"name": "ops", "gid": 20002}, "login.adminGroups": ["ops"]},
             "%ops ALL=(ALL:ALL) NOPASSWD: ALL\n",
             id="group",
         ),
