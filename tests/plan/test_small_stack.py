@@ -65,7 +65,7 @@ def test_a_disk_away_from_the_login_pods_is_refused() -> None:
 
 
 STATE_MOST = 3_000_000
-RECORD_MOST = 450_000
+RECORD_MOST = 230_000
 
 
 def test_state_of_the_cli_stays_small() -> None:
