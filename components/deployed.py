@@ -3,6 +3,8 @@
 While a deployment is going on, the record is that of the one before; `destroy` deletes it first. controllers/guard reads it.
 """
 
+import base64
+import bz2
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import pulumi
 
 from components.labels import Manifest, labels, metadata, object_name
-from components.objects import Declared, encode
+from components.objects import Declared
 
 COMPONENT = "deployed"
 """Tail of the Secrets' names: `<cluster>-deployed`, `<cluster>-deployed-2`, ..."""
@@ -20,7 +22,7 @@ GUARDED = (
 )
 """Kinds that are guarded. Not: what holds data (a deleted claim cannot be restored), and what grants rights."""
 _MOST_BYTES = 700_000
-"""Of what a Secret of the record holds. Kubernetes takes 1 MiB."""
+"""Of what a Secret of the record holds, compressed. Kubernetes takes 1 MiB."""
 _CONTENT = "data"
 """Of an immutable ConfigMap it is not recorded: nobody can edit it, and a deleted one is made again from what the guard has seen. The state
 of the Pulumi CLI has three copies of the record, and the programs of the pods are nine tenths of what a stack declares."""
@@ -61,11 +63,20 @@ def _entry(declared: Declared) -> tuple[pulumi.Input[str], int]:
         manifest = _without(manifest, path.split("."))
     about: dict[str, Any] = {"manifest": manifest, **({"ignored": ignored} if ignored else {})}
     try:
-        text = json.dumps(about, sort_keys=True)
+        packed = _pack(json.dumps(about, sort_keys=True))
     except TypeError:  # it has Outputs, which take a hundred times as long, so only where there are some
         known = json.dumps(about, sort_keys=True, default=lambda _: "x" * _OUTPUT_BYTES)
-        return pulumi.Output.secret(pulumi.Output.json_dumps(about, sort_keys=True)).apply(encode), len(known.encode())
-    return pulumi.Output.secret(encode(text)), len(text.encode())
+        return pulumi.Output.secret(pulumi.Output.json_dumps(about, sort_keys=True)).apply(_pack), len(known.encode())
+    return pulumi.Output.secret(packed), len(packed) * 3 // 4
+
+
+def _pack(text: str) -> str:
+    """Text compressed, as the base64 that a Secret's `data` holds.
+
+    By bzip2, which gives the same bytes everywhere. Those of gzip differ between builds of zlib (zlib-ng, Apple's), so that a preview on
+    another machine would find each entry changed.
+    """
+    return base64.b64encode(bz2.compress(text.encode())).decode()
 
 
 def _without(part: Manifest, path: list[str]) -> Manifest:

@@ -1,9 +1,11 @@
 """What was last deployed: Secrets that the stack writes after all else, with each guarded object as it was declared.
 
-An entry's key is `<kind>.<name>`, its value `{"manifest": ..., "ignored": [paths whose values are not the stack's]}` as JSON.
+An entry's key is `<kind>.<name>`, its value `{"manifest": ..., "ignored": [paths whose values are not the stack's]}` as JSON, compressed by
+bzip2. Earlier versions of Slipway did not compress it. An upgrade rolls the guard before it writes the record, so it reads both.
 """
 
 import base64
+import bz2
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -17,6 +19,9 @@ COMPONENT = "app.kubernetes.io/component=deployed"
 GUARD = "slipway.dev/guard"
 """Annotation that keeps the guard away: from an object, or from all of them where it is on a Secret of the record. Any value will do; the
 guard's own is `stopped`."""
+
+_BZIP2 = b"BZh"
+"""Output of bzip2 starts with it, and JSON cannot."""
 
 Name = tuple[str, str]
 """Kind and name of a guarded object. All are in the cluster's namespace."""
@@ -89,8 +94,8 @@ class Record:
             return None
         secret, key = found
         try:
-            entry = msgspec.json.decode(base64.b64decode(self.secrets[secret].data[key]), type=_Entry)
-        except msgspec.DecodeError as error:
+            entry = msgspec.json.decode(_unpacked(self.secrets[secret].data[key]), type=_Entry)
+        except (msgspec.DecodeError, OSError, ValueError) as error:
             raise ValueError(f"entry {key} of Secret {secret[1]} cannot be read: {error}") from None
         about = entry.manifest.get("metadata")
         if not isinstance(about, dict) or (entry.manifest.get("kind"), cast(dict[str, Any], about).get("name")) != name:
@@ -101,6 +106,12 @@ class Record:
         """The Secret that has the object."""
         found = self.entries.get(name)
         return self.secrets[found[0]] if found else None
+
+
+def _unpacked(text: str) -> bytes:
+    """An entry's JSON. Raises OSError or ValueError for what is neither form."""
+    content = base64.b64decode(text)
+    return bz2.decompress(content) if content.startswith(_BZIP2) else content
 
 
 class _Entry(msgspec.Struct):

@@ -1,7 +1,6 @@
 """A small stack on a real API server, deployed as standalone does it or as the Pulumi provider does, with a guard beside it."""
 
 import asyncio
-import base64
 import contextlib
 import hashlib
 import json
@@ -23,6 +22,7 @@ from controllers.runtime.clock import SYSTEM
 from controllers.runtime.errors import Conflict
 from tests.apiserver.server import ApiServer
 from tests.fakes.clock import eventually
+from tests.unit.controllers.guard.examples import entry
 
 SETTLE_S = 0.3
 LABELS = {"slipway.dev/cluster": "dev"}
@@ -113,11 +113,9 @@ class Stack:
         data = {}
         for manifest in manifests:
             about = {**manifest["metadata"], "namespace": self.namespace}
-            entry: dict[str, Any] = {"manifest": {**manifest, "metadata": about}}
-            if about["name"] in ("munge", "programs"):
-                entry["ignored"] = ["data"]
-                del entry["manifest"]["data"]
-            data[f"{manifest['kind']}.{about['name']}"] = base64.b64encode(json.dumps(entry).encode()).decode()
+            ignored = ("data",) if about["name"] in ("munge", "programs") else ()
+            declared = {key: value for key, value in {**manifest, "metadata": about}.items() if key not in ignored}
+            data[f"{manifest['kind']}.{about['name']}"] = entry(declared, *ignored)
         about = {"name": "deployed", "labels": {**LABELS, "app.kubernetes.io/component": "deployed"}}
         return {"apiVersion": "v1", "kind": "Secret", "metadata": about, "data": data}
 

@@ -1,7 +1,9 @@
 """The record of what is deployed: what components write, the guard reads back as declared."""
 
 import asyncio
+import base64
 import json
+import random
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -35,6 +37,11 @@ async def _resolve(manifests: Sequence[Manifest], ignored: Sequence[str]) -> lis
             assert await output.is_secret(), key
             found[-1][key] = cast(str, await output.future())
     return found
+
+
+def incompressible(length: int) -> str:
+    """Text that still has about so many bytes when it is compressed."""
+    return base64.b85encode(random.Random(1).randbytes(length)).decode()
 
 
 def read(data: list[dict[str, str]]) -> record.Record:
@@ -88,7 +95,7 @@ LEFT_OUT: dict[str, Manifest] = {
     "role": manifest("Role", "guard"),
     "another-namespace": manifest(namespace="other"),
     "no-namespace": manifest(namespace=None),
-    "too-large": manifest(data={"a": "x" * 700_000}),
+    "too-large": manifest(data={"a": incompressible(720_000)}),
 }
 
 
@@ -98,7 +105,7 @@ def test_what_is_not_guarded_is_not_in_it(given: Manifest) -> None:
 
 
 def test_large_record_is_split_in_the_order_of_declaration() -> None:
-    large = [manifest(name=f"files-{number}", data={"a": "x" * 300_000}) for number in range(5)]
+    large = [manifest(name=f"files-{number}", data={"a": incompressible(300_000)}) for number in range(5)]
     data = record_of(*large)
     assert [[*each] for each in data] == [
         ["ConfigMap.files-0", "ConfigMap.files-1"],
@@ -108,6 +115,15 @@ def test_large_record_is_split_in_the_order_of_declaration() -> None:
     assert data == record_of(*large)
     assert max(sum(map(len, each.values())) for each in data) < 1 << 20
     assert len(read(data).entries) == 5
+
+
+def test_entry_has_the_same_bytes_on_each_machine() -> None:
+    """With other bytes, a preview on another machine would find the record changed."""
+    packed = (
+        "QlpoOTFBWSZTWXjn2/UAAEnbgEAAUAQgEAkALy/fCiAAdQ1T1PFPSPUzSBk0DNUjahM1Mmjah+pMVYwajbZC+e/t9+LS"
+        "gABq/jh7zRNda2LKSiVGmoO7ElAuyYtZbk7Q/usVEHl2hCozwQcyy1yWKiXos9B0CIpy+XWOlIr4iOxdyRThQkHjn2/U"
+    )
+    assert record_of(manifest("Service", "slurmctld", spec={"selector": {"app": "slurmctld"}})) == [{"Service.slurmctld": packed}]
 
 
 def test_secrets_of_the_record_have_names_of_their_own() -> None:

@@ -1,6 +1,7 @@
 """A Service as a real API server answers after `up` applied it and `kubectl edit` changed it; and Secrets of a record."""
 
 import base64
+import bz2
 import json
 from typing import Any
 
@@ -70,7 +71,7 @@ def files(**about: Any) -> dict[str, Any]:
 
 def entry(manifest: Any, *ignored: str) -> str:
     """The value of an entry of the record."""
-    return base64.b64encode(json.dumps({"manifest": manifest, "ignored": list(ignored)}).encode()).decode()
+    return base64.b64encode(bz2.compress(json.dumps({"manifest": manifest, "ignored": list(ignored)}).encode())).decode()
 
 
 def secret(data: dict[str, str], name: str = "dev-deployed", **about: Any) -> RecordSecret:

@@ -1,6 +1,8 @@
 """The record as the guard reads it."""
 
 import base64
+import bz2
+import json
 from typing import Any
 
 import pytest
@@ -31,10 +33,20 @@ def encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
+def test_entry_of_an_earlier_version_is_not_compressed() -> None:
+    plain = encoded(json.dumps({"manifest": files(), "ignored": ["data.a"]}))
+    assert plain != entry(files(), "data.a")
+    assert read_record([secret({KEY: plain})]).declared(NAME) == Declared(files(), (("data", "a"),))
+
+
+COMPRESSED = base64.b64decode(entry(files()))
 GARBAGE: dict[str, str] = {
     "no-json": encoded("{"),
     "no-base64": "a",
     "no-text": base64.b64encode(b"\xff\xfe").decode(),
+    "compressed-and-cut": base64.b64encode(COMPRESSED[:-9]).decode(),
+    "compressed-and-damaged": base64.b64encode(COMPRESSED[:20] + bytes(9) + COMPRESSED[29:]).decode(),
+    "compressed-and-no-json": base64.b64encode(bz2.compress(b"{")).decode(),
     "no-manifest": encoded("{}"),
     "manifest-is-a-text": entry("text"),
     "empty-manifest": entry({}),
@@ -47,7 +59,7 @@ GARBAGE: dict[str, str] = {
 @pytest.mark.parametrize("value", GARBAGE.values(), ids=GARBAGE)
 def test_entry_that_cannot_be_read_is_an_error_of_its_own_and_of_no_other(value: str) -> None:
     record = read_record([secret({KEY: value, "Service.a": entry({"kind": "Service", "metadata": {"name": "a"}})})])
-    with pytest.raises(ValueError, match=r".+"):
+    with pytest.raises(ValueError, match=f"entry {KEY} of Secret dev-deployed "):
         record.declared(NAME)
     assert record.declared(("Service", "a")) is not None
 
