@@ -67,7 +67,7 @@ def test_a_disk_away_from_the_login_pods_is_refused() -> None:
         rendered(IMAGES, "cluster.systemNodes={}")
 
 
-STATE_MOST = 3_000_000
+STATE_MOST = 3_200_000
 COMPRESSED_MOST = 1_000_000
 RECORD_MOST = 230_000
 

@@ -27,4 +27,5 @@ def test_keys_are_one_file_a_user_and_one_line_a_key() -> None:
 
 
 def test_without_users_the_files_are_empty() -> None:
-    assert users.render(cluster("dev", {"login.users": [], "login.groups": [], "accounting.accounts": []})) == {"passwd": "", "group": "", "shadow": ""}
+    nobody = cluster("dev", {"login.users": [], "login.groups": [], "accounting.accounts": []})
+    assert users.render(nobody) == {"passwd": "", "group": "", "shadow": ""}
