@@ -1,13 +1,13 @@
 """The guard against a real API server: what is edited or deleted by hand is restored, and what a deployment does is left alone."""
 
 import base64
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
 
 from tests.apiserver.server import ApiServer
-from tests.apiserver.small_stack import EDITS, FILES, MINE, PROGRAMS, SERVICE, STACK, Stack, becomes, next_second, small_stack
+from tests.apiserver.small_stack import EDITS, FILES, LOGIN, MINE, NEWER, PROGRAMS, SERVICE, STACK, Stack, becomes, next_second, small_stack
 from tests.fakes.clock import eventually
 
 pytestmark = pytest.mark.anyio
@@ -28,7 +28,7 @@ async def stack(server: ApiServer, request: pytest.FixtureRequest) -> AsyncItera
 
 
 @pytest.mark.parametrize(("kind", "name", "change", "is_traced"), EDITS.values(), ids=EDITS)
-async def test_what_is_edited_is_restored_and_told(stack: Stack, kind: str, name: str, change: dict[str, Any], is_traced: bool) -> None:
+async def test_what_is_edited_is_restored_and_told(stack: Stack, kind: str, name: str, change: Mapping[str, Any], is_traced: bool) -> None:
     before = await stack.get(kind, name)
     assert before is not None
     async with stack.guarded():
@@ -41,6 +41,25 @@ async def test_what_is_edited_is_restored_and_told(stack: Stack, kind: str, name
     (said,) = await stack.events(name)
     assert "Restored: restored to what was deployed: " in said
     assert "kubectl-patch" in said or not is_traced
+
+
+@pytest.mark.parametrize(("kind", "name", "change", "is_traced"), EDITS.values(), ids=EDITS)
+async def test_standalone_changes_what_was_restored(stack: Stack, kind: str, name: str, change: Mapping[str, Any], is_traced: bool) -> None:
+    """Without a conflict: it applies without force."""
+    newer_port = {"spec": {"ports": [{"name": "slurmctld", "port": 6900}]}}
+    newer_start = {"spec": {**LOGIN["spec"], "strategy": {"type": "RollingUpdate"}}}
+    newer = {**NEWER[name], **({"Service": newer_port, "Deployment": newer_start}.get(kind, {}))}
+
+    async def has_only_standalone() -> bool:
+        live = await stack.get(kind, name)
+        return live is not None and {each["manager"] for each in live["metadata"]["managedFields"]} - {"kubectl-patch"} == {"slipway"}
+
+    async with stack.guarded():
+        await stack.patch(kind, name, change)
+        await becomes(lambda: stack.told(name))
+        await becomes(has_only_standalone)
+        await stack.apply(newer)
+        assert len(await stack.events(name)) == 1, is_traced
 
 
 @pytest.mark.parametrize(
@@ -131,9 +150,19 @@ async def test_restore_that_did_not_come_about_is_no_fight(stack: Stack) -> None
     assert ["Restored" in each for each in await stack.events("files")] == [True]
 
 
-async def test_entry_that_holds_no_object_stops_nothing_but_itself(stack: Stack) -> None:
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param(b'{"manifest": {}}', id="no-object"),
+        pytest.param(b"{", id="no-json"),
+        pytest.param(b'{"manifest": {"kind": "ConfigMap", "metadata": {"name": "files", "labels": null}}}', id="null-for-labels"),
+        pytest.param(b'{"manifest": {"kind": "ConfigMap", "metadata": {"name": "files", "annotations": []}}}', id="list-for-annotations"),
+        pytest.param(b'{"manifest": {"kind": "ConfigMap", "metadata": {"name": "files"}, "data": 7}}', id="number-for-data"),
+    ],
+)
+async def test_entry_that_holds_no_object_stops_nothing_but_itself(stack: Stack, entry: bytes) -> None:
     async with stack.guarded():
-        garbage = base64.b64encode(b'{"manifest": {}}').decode()
+        garbage = base64.b64encode(entry).decode()
         await stack.patch("Secret", "deployed", {"data": {"ConfigMap.files": garbage}})
         await stack.delete("Service", "slurmctld")
         await becomes(lambda: stack.is_there("Service", "slurmctld"))
