@@ -87,6 +87,8 @@ class Guard:
         self._missing_since: dict[Name, float] = {}
         self._stopped: set[Name] = set()
         self._paused: set[Name] = set()
+        self._refused: set[Name] = set()
+        """Those that the API server does not let it restore."""
         self.record_informer.on_change(lambda _old, _new: self._record_changed())
         for kind, informer in self.informers.items():
             informer.on_change(lambda old, new, kind=kind: self._changed(kind, old, new))
@@ -155,7 +157,12 @@ class Guard:
         manifest = plan_manifest(declared, live, marks, {})
         if manifest is None:
             return
-        would, patcher = await self._try(name, manifest, marks, live, program)
+        try:
+            would, patcher = await self._try(name, manifest, marks, live, program)
+        except Refused as error:
+            await self._tell_refused(name, live, error)
+            raise
+        self._refused.discard(name)
         change = find_change(manifest, live, would)
         if not change:
             self._settled[name] = fields.deployed_at(entries)
@@ -273,6 +280,14 @@ class Guard:
             f"kubectl annotate {kind} {name[1]} {GUARD}- -n {self._namespace}"
         )
         await self._tell(name, live, "GuardStopped", note)
+
+    async def _tell_refused(self, name: Name, live: Mapping[str, Any], error: Refused) -> None:
+        """Once: it is tried again all the time."""
+        if error.status == HTTPStatus.UNPROCESSABLE_ENTITY and name not in self._refused:
+            self._refused.add(name)
+            remedy = f"kubectl delete {name[0].lower()} {name[1]} -n {self._namespace}"
+            words = f"cannot be restored to what was deployed. Delete it, and the guard makes it again: {remedy}. The API server: {error}"
+            await self._tell(name, live, "NotRestored", words)
 
     async def _tell(self, name: Name, live: Mapping[str, Any], reason: str, words: str) -> None:
         """Log, metric and event. That the event cannot be made holds nothing up."""

@@ -142,6 +142,28 @@ async def test_who_changes_it_again_and_again_wins_and_is_told_of(stack: Stack) 
         await becomes(lambda: stack.has(FILES["data"]))
 
 
+async def test_object_that_cannot_be_restored_is_told_of_once_and_made_again_when_deleted(stack: Stack) -> None:
+    """Kubernetes changes no selector of a Deployment."""
+
+    async def has_its_selector() -> bool:
+        live = await stack.get("Deployment", "login")
+        return live is not None and live["spec"]["selector"] == LOGIN["spec"]["selector"]
+
+    other = {"app": "mine"}
+    template = {**LOGIN["spec"]["template"], "metadata": {"labels": other}}
+    await stack.delete("Deployment", "login")
+    await stack.apply({**LOGIN, "spec": {**LOGIN["spec"], "selector": {"matchLabels": other}, "template": template}}, manager="kubectl")
+    async with stack.guarded() as guard:
+        await becomes(lambda: stack.told("login"))
+        await eventually(lambda: guard.queue.failures(("Deployment", "login")) > 2)
+        (said,) = await stack.events("login")
+        assert said.startswith("NotRestored: cannot be restored to what was deployed. ")
+        assert "The API server: 422: " in said
+        assert f"kubectl delete deployment login -n {stack.namespace}" in said
+        await stack.delete("Deployment", "login")
+        await becomes(has_its_selector)
+
+
 async def test_restore_that_did_not_come_about_is_no_fight(stack: Stack) -> None:
     async with stack.guarded(conflicts=6):
         await stack.patch("ConfigMap", "files", MINE)
