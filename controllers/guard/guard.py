@@ -285,9 +285,10 @@ class Guard:
         """Once: it is tried again all the time."""
         if error.status == HTTPStatus.UNPROCESSABLE_ENTITY and name not in self._refused:
             self._refused.add(name)
-            remedy = f"kubectl delete {name[0].lower()} {name[1]} -n {self._namespace}"
-            words = f"cannot be restored to what was deployed. Delete it, and the guard makes it again: {remedy}. The API server: {error}"
-            await self._tell(name, live, "NotRestored", words)
+            delete = f"kubectl delete {name[0].lower()} {name[1]} -n {self._namespace}"
+            # An `up` that goes on may have brought another version of the kind: nobody is to delete their nodes for that.
+            remedy = "Run `up`" if name[0] == "NodeSet" else f"Delete it, and the guard makes it again: {delete}"
+            await self._tell(name, live, "NotRestored", f"cannot be restored to what was deployed. {remedy}. The API server: {error}")
 
     async def _tell(self, name: Name, live: Mapping[str, Any], reason: str, words: str) -> None:
         """Log, metric and event. That the event cannot be made holds nothing up."""

@@ -14,7 +14,8 @@ from controllers.guard.record import Declared, Name, Path, RecordMeta
 from controllers.runtime.structs import ObjectMeta
 
 NOT_RESTORED: Mapping[str, tuple[Path, ...]] = {"NodeSet": (("spec", "replicas"),)}
-"""What may be changed by hand: `kubectl scale nodeset` is the way to resize a fixed set between two deployments."""
+"""What may be changed by hand where it is declared, and not removed: `kubectl scale nodeset` is the way to resize a fixed set between two
+deployments."""
 DATA = ("data", "binaryData")
 """Maps that are the stack's as a whole: a key that it does not declare is removed."""
 DECLARED_IN = "slipway.dev/declared-in"
@@ -105,7 +106,9 @@ def plan_manifest(declared: Declared, live: Mapping[str, Any] | None, marks: Mar
         for path in declared.ignored:
             _put(manifest, path, others[path])
         return manifest
-    for path in (*declared.ignored, *NOT_RESTORED.get(manifest["kind"], ())):
+    may_change = NOT_RESTORED.get(manifest["kind"], ())
+    by_hand = [path for path in may_change if None not in (fields.value_at(live, path), fields.value_at(manifest, path))]
+    for path in (*declared.ignored, *by_hand):
         _put(manifest, path, fields.value_at(live, path))
     about |= {key: live["metadata"][key] for key in ("uid", "resourceVersion")}
     return manifest

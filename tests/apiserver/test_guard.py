@@ -7,7 +7,21 @@ from typing import Any
 import pytest
 
 from tests.apiserver.server import ApiServer
-from tests.apiserver.small_stack import EDITS, FILES, LOGIN, MINE, NEWER, PROGRAMS, SERVICE, STACK, Stack, becomes, next_second, small_stack
+from tests.apiserver.small_stack import (
+    EDITS,
+    FILES,
+    LABELS,
+    LOGIN,
+    MINE,
+    NEWER,
+    PROGRAMS,
+    SERVICE,
+    STACK,
+    Stack,
+    becomes,
+    next_second,
+    small_stack,
+)
 from tests.fakes.clock import eventually
 
 pytestmark = pytest.mark.anyio
@@ -140,6 +154,36 @@ async def test_who_changes_it_again_and_again_wins_and_is_told_of(stack: Stack) 
         assert f"kubectl annotate configmap files slipway.dev/guard- -n {stack.namespace}" in told
         await stack.annotate("ConfigMap", "files", None)
         await becomes(lambda: stack.has(FILES["data"]))
+
+
+FIXED, ELASTIC = {"replicas": 3}, {"min": 0, "max": 5}
+
+
+@pytest.mark.parametrize(
+    ("declared", "edit", "after"),
+    [
+        pytest.param(FIXED, {"replicas": 1}, {"replicas": 1}, id="resized"),
+        pytest.param(FIXED, {"replicas": None, **ELASTIC}, FIXED, id="made-elastic"),
+        pytest.param(ELASTIC, {"min": None, "max": None, **FIXED}, ELASTIC, id="made-fixed"),
+        pytest.param(ELASTIC, {"max": 9}, ELASTIC, id="grown"),
+    ],
+)
+async def test_size_of_a_fixed_set_is_left_and_its_kind_restored(
+    stack: Stack, declared: dict[str, Any], edit: dict[str, Any], after: dict[str, Any]
+) -> None:
+    async def has_its_size() -> bool:
+        live = await stack.get("NodeSet", "gpu")
+        return live is not None and {key: live["spec"][key] for key in ("replicas", "min", "max") if key in live["spec"]} == after
+
+    template = {"spec": {"containers": [{"name": "slurmd", "image": "slurm:1"}]}}
+    spec = {"cluster": "dev", "template": template, "ordinals": 9, **declared}
+    nodeset = {"apiVersion": "slipway.dev/v1alpha1", "kind": "NodeSet", "metadata": {"name": "gpu", "labels": LABELS}, "spec": spec}
+    await stack.deploy(*STACK, nodeset)
+    await stack.patch("NodeSet", "gpu", {"spec": edit})
+    async with stack.guarded():
+        await stack.delete("Service", "slurmctld")  # a deed that shows that the guard has come by
+        await becomes(lambda: stack.is_there("Service", "slurmctld"))
+        await becomes(has_its_size)
 
 
 async def test_object_that_cannot_be_restored_is_told_of_once_and_made_again_when_deleted(stack: Stack) -> None:
