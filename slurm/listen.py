@@ -278,7 +278,10 @@ class _Client(asyncio.Protocol):
             if self._transport.get_write_buffer_size():
                 return
         self._is_written = True
-        self._transport.write_eof()
+        try:
+            self._transport.write_eof()
+        except OSError:  # it has reset the connection at that moment
+            self.drop()
         self._leave()
 
     def _leave(self) -> None:

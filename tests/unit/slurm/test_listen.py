@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import select
 import socket
 import threading
@@ -230,6 +231,27 @@ def test_fault_of_ours_ends_one_connection_only(serve: Serve, capfd: pytest.Capt
     assert ask(port) == b""
     assert ask(port, request=REQUEST.replace(b"/ ", b"/fine ")).endswith(b"hello")
     assert "ZeroDivisionError: ours" in capfd.readouterr().err
+
+
+def test_client_that_leaves_before_its_answer_is_no_fault(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    """It resets the connection as soon as it gets the answer."""
+    go_on, waiting, turns = threading.Event(), threading.Semaphore(0), Turns(2)
+
+    async def answer(asked: web.Asked) -> web.Answer:
+        waiting.release()
+        await turns.run(asked.address, go_on.wait, DEADLINE_S)
+        return web.Answer(b"hello")
+
+    port = serve(web.listener(answer, Bounds(per_address=1)))
+    with connect(port) as connection:
+        connection.sendall(REQUEST)
+        assert waiting.acquire(timeout=DEADLINE_S * patience())
+    go_on.set()
+    end = time.monotonic() + DEADLINE_S * patience()
+    while not ask(port).endswith(b"hello"):  # there is one place
+        assert time.monotonic() < end
+    gc.collect()
+    assert caplog.text == ""
 
 
 def test_port_that_is_taken_is_an_error(serve: Serve) -> None:
