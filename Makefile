@@ -86,4 +86,4 @@ requirements: .venv/ready  ## pin again after a change of pyproject.toml
 	@local/bootstrap.sh
 
 $(KEY):
-	@mkdir -p $(@D) && ssh-keygen -q -t ed25519 -N "" -C slipway-dev -f $@
+	@mkdir -p -m 700 .slipway && mkdir -p $(@D) && ssh-keygen -q -t ed25519 -N "" -C slipway-dev -f $@

@@ -1152,7 +1152,7 @@ class Page(TypedDict):
     hide: NotRequired[list[str]]
     """What the page leaves out, for everybody: names and users of jobs, or nodes. What PrivateData in `slurm.settings` hides is left out in any case. Type: list, each one of `jobs`, `nodes`. Default: `[]` (nothing more)."""
     hosts: NotRequired[list[str]]
-    """Further host names by which browsers reach the page, such as a proxy's. It answers its Service's names, `localhost` and addresses anyhow, and no other name, so that no other website can read it in a user's browser. Type: list of string (a host name or an IP address, at most 253 characters). Default: `[]` (no others)."""
+    """Further host names by which browsers reach the page, such as a proxy's. It answers its Service's names, `localhost` and addresses in any case, and no other name, so that no other website can read it in a user's browser. Type: list of string (a host name or an IP address, at most 253 characters). Default: `[]` (no others)."""
 
 
 class PriorityWeights(TypedDict):

@@ -57,7 +57,7 @@ def up(paths: Paths, console: Console) -> None:
         built = cache.find()
         preflight.require(preflight.observe(paths, is_built=built is not None))
         step.note = "fit"
-    paths.state.mkdir(parents=True, exist_ok=True)
+    _make_state(paths)
     with _exclusive(paths, console):
         missing = packages.find_missing()
         if missing:
@@ -102,7 +102,7 @@ def down(paths: Paths, console: Console, *, any_checkout: bool = False) -> None:
         paths = replace(paths, state=owner)
     elif not any_checkout and (other := preflight.other_owner(paths)):
         raise LocalError(f"the local cluster on this machine belongs to {other}. End it there, or here: {preflight.END_IT}")
-    paths.state.mkdir(parents=True, exist_ok=True)
+    _make_state(paths)
     with _exclusive(paths, console):
         with steps.step("Programs and pods") as step:
             ended = _end(paths, step)
@@ -256,6 +256,12 @@ def _answers(paths: Paths, at: layout.Node) -> bool:
 
 def _version() -> str:
     return pinned_version(KUBERNETES, (KUBERNETES.folder / "go.mod").read_text())
+
+
+def _make_state(paths: Paths) -> None:
+    """Volumes in it are open to every user of a pod, and so would be to every user of the machine."""
+    paths.state.mkdir(parents=True, exist_ok=True)
+    paths.state.chmod(0o700)
 
 
 @contextmanager

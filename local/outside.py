@@ -29,9 +29,14 @@ table ip {TABLE} {{
     iifname "{layout.BRIDGE}" ip daddr {LINK_LOCAL} meta l4proto {{ tcp, udp }} th dport != 53 drop
     iifname != "{layout.BRIDGE}" oifname "{layout.BRIDGE}" ct state new,invalid drop
   }}
+  chain arriving {{
+    type filter hook input priority filter;
+    ip daddr {layout.WHOLE_RANGE} iifname != {{ "lo", "{layout.BRIDGE}" }} drop
+  }}
 }}
 """
-"""nft replaces the whole table by this one. Pods get answers to what they asked; nobody outside the machine can begin to talk to a pod."""
+"""nft replaces the whole table by this one. Pods get answers to what they asked. Nobody outside the machine can begin to talk to a pod or
+to the control plane, although Linux answers the bridge's address on every interface."""
 
 RESOLVERS = (Path("/etc/resolv.conf"), Path("/run/systemd/resolve/resolv.conf"))
 """Where the machine's resolvers are listed; the second has those behind systemd's own, which answers on the loopback only."""

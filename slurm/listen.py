@@ -26,6 +26,12 @@ _ACCEPTED_AT_ONCE = 64
 _QUEUE = 1024
 """Connections that the kernel keeps until they are accepted."""
 _RESET = struct.pack("ii", 1, 0)
+_KERNEL_BYTES = 128 * 1024
+"""Of each answer that the kernel keeps for a client; it doubles them. By itself it keeps up to 4 MiB."""
+_ON_ITS_WAY = frozenset({4, 9, 11})
+"""FIN_WAIT1, LAST_ACK and CLOSING: the client has not confirmed all of its answer. Source: tcp_states.h of Linux."""
+_TAKEN_S = 0.1
+"""How often the kernel is asked whether a client has taken its answer."""
 _OTHER_FILES = 512
 """Open files of the program that are no clients: clients on their way in and out, pipes of commands, other listeners."""
 
@@ -88,6 +94,7 @@ class Listener:
         """On all addresses unless `host` is one; port 0 takes a free one. Raises OSError when the port is taken."""
         self._most = min(self.bounds.clients, _files(self.bounds.clients + _OTHER_FILES) - _OTHER_FILES)
         sock = _bind(port, host)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _KERNEL_BYTES)  # and of each connection
         self.port = sock.getsockname()[1]
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(lambda: _Client(self), sock=sock, backlog=_ACCEPTED_AT_ONCE)
@@ -161,6 +168,7 @@ class _Client(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._look: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self.number = next(listener.numbers)
         self.said = bytearray()
@@ -168,6 +176,8 @@ class _Client(asyncio.Protocol):
         self._whole = -1
         """Bytes of head and body, once the head is there."""
         self._head = self._too_much = 0
+        self._is_written = False
+        """The kernel has all of its answer."""
         self.address = ""
         self.stage = _Stage.ASKING
         self.left: memoryview[int] | bytes = b""
@@ -185,10 +195,9 @@ class _Client(asyncio.Protocol):
     def _forget(self) -> None:
         self._listener.forget(self)
         self._forget_said()
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._task is not None:
-            self._task.cancel()
+        for waiting in (self._timer, self._look, self._task):
+            if waiting is not None:
+                waiting.cancel()
         self.left = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -228,6 +237,7 @@ class _Client(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """A client may end its side after its request, and still get its answer."""
+        self._leave()
         return self.stage is not _Stage.ASKING
 
     def resume_writing(self) -> None:
@@ -260,14 +270,32 @@ class _Client(asyncio.Protocol):
 
     def _write(self) -> None:
         """As much as the client takes. The rest is the answer itself, of which many clients may have the same."""
-        if self._transport is None or self._transport.is_closing() or self.stage is not _Stage.TAKING:
+        if self._transport is None or self._transport.is_closing() or self.stage is not _Stage.TAKING or self._is_written:
             return
         while self.left:
             piece, self.left = self.left[:_PIECE], self.left[_PIECE:]
             self._transport.write(bytes(piece))
             if self._transport.get_write_buffer_size():
                 return
-        self._transport.close()
+        self._is_written = True
+        try:
+            self._transport.write_eof()
+        except OSError:  # it has reset the connection at that moment
+            self.drop()
+        self._leave()
+
+    def _leave(self) -> None:
+        """Ends the connection once the client has taken its answer. A connection that is closed before costs the kernel the answer for as
+        long as the client likes, and nobody counts it."""
+        if self._transport is None or self._transport.is_closing() or not self._is_written:
+            return
+        if self._look is not None:
+            self._look.cancel()
+        sock = self._transport.get_extra_info("socket")
+        if sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in _ON_ITS_WAY:
+            self._look = self._loop.call_later(_TAKEN_S, self._leave)
+        else:
+            self._transport.close()
 
 
 class InThread:

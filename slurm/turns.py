@@ -49,7 +49,11 @@ class Turns:
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(finish, result, error)
 
-        threading.Thread(target=work, daemon=True).start()
+        try:
+            threading.Thread(target=work, daemon=True).start()
+        except RuntimeError:  # there can be no more threads now
+            self._end(address)
+            raise
         return await done
 
     def _give(self) -> None:

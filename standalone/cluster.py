@@ -326,7 +326,7 @@ def unrecord(home: Home, keys: Iterable[Key]) -> None:
 
 def delete(home: Home, objects: Iterable[Mapping[str, Any]]) -> list[Key]:
     """Asks for the deletion of objects; waits for none. Kubernetes' own workloads stay until the pods they own are gone. Gives those that
-    somebody made anew: the new object is not deleted.
+    somebody created again: the new object is not deleted.
 
     Objects of other kinds do not: in the foreground Kubernetes deletes what an object owns at once, before the object's controller can wind
     it down (a NodeSet drains its nodes first).

@@ -90,7 +90,7 @@ def delete(home: Home, objects: Sequence[Mapping[str, Any]], screen: Screen, tim
         return
     begin = time.monotonic()
     for key in cluster.delete(home, objects):
-        screen.warn(f"{key} was made anew in the meantime: the new object is left as it is.")
+        screen.warn(f"{key} was deleted and created again in the meantime: the new object is left as it is.")
     there, news = list(objects), News(screen)
     with screen.waiting(f"deleting {len(objects)} objects") as line:
         while there:
@@ -129,7 +129,7 @@ def prune(home: Home, shown: Sequence[Mapping[str, Any]], applied: Collection[st
             continue
         why = ""
         if uid not in now:
-            why = "it is gone, made anew, or out of the stack's ApplySet since it was looked at"
+            why = "it is gone, was created again, or has left the stack's ApplySet since it was looked at"
         elif any(annotation(now[uid], mark) == "true" for mark in (PROTECT, RETAIN)):
             why = "it was marked as protected or retained after it was looked at"
         else:
@@ -138,7 +138,7 @@ def prune(home: Home, shown: Sequence[Mapping[str, Any]], applied: Collection[st
             except RefusedError as error:
                 if error.code != HTTPStatus.CONFLICT:
                     raise
-                why = "it was made anew in the meantime"
+                why = "it was created again in the meantime"
         if why:
             screen.warn(f"{key} is not deleted: {why}.")
             left.append(key)

@@ -19,4 +19,4 @@ class Page(Model):
     in any case. Default: nothing more."""
     hosts: tuple[Host, ...] = Field(default=(), examples=[["slurm.example.com"]])
     """Further host names by which browsers reach the page, such as a proxy's. It answers its Service's names, `localhost` and addresses
-    anyhow, and no other name, so that no other website can read it in a user's browser. Default: no others."""
+    in any case, and no other name, so that no other website can read it in a user's browser. Default: no others."""

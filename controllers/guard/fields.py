@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from controllers.guard.record import Path
+from controllers.guard.record import GUARD, Path
 
 STANDALONE = "slipway"
 """Under which standalone applies objects."""
@@ -20,9 +20,13 @@ Source: pulumi-kubernetes, provider/pkg/await/await.go (fixCSAFieldManagers, pat
 """
 PART_OF = "applyset.kubernetes.io/part-of"
 """standalone's label of all its objects."""
-_OUR_OWN = frozenset({STANDALONE, "slipway-guard"})
+MANAGER = "slipway-guard"
+"""Under which the guard writes the annotation of an object that it leaves alone, and what `mended` gives to standalone later."""
+_OUR_OWN = frozenset({STANDALONE, MANAGER})
 _COMPARED_META = ("labels", "annotations", "finalizers")
 _ATOM: Mapping[str, Any] = {}
+_ANNOTATION = ("f:metadata", "f:annotations", f"f:{GUARD}")
+"""The guard's own field."""
 
 
 @dataclass(frozen=True)
@@ -72,23 +76,30 @@ def deployed_at(entries: Iterable[Manager]) -> str:
     return max((each.time for each in entries if each.program), default="")
 
 
-def mended(live: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """Managed fields of an object of the Pulumi CLI, without those under standalone's name; None where it has none of these.
+def mended(live: Mapping[str, Any], by: str) -> list[dict[str, Any]] | None:
+    """Managed fields of an object that the program `by` deployed, where fields that the guard has restored under another name are that
+    program's again; None where there are none. Else the program's next change of them would meet a conflict.
 
-    Older guards restored such objects under standalone's name. The next change by the CLI would meet a conflict.
+    The guard writes as itself where applying as standalone is refused. Older guards restored objects of the Pulumi CLI as standalone.
     """
     entries = cast(list[dict[str, Any]], live["metadata"].get("managedFields") or [])
     own = [each for each in entries if not each.get("subresource")]
-    stray = next((each for each in own if each.get("manager") == STANDALONE and each.get("operation") == "Apply"), None)
-    if stray is None or f"f:{PART_OF}" in (value_at(stray, ("fieldsV1", "f:metadata", "f:labels")) or {}):
+    writer = (STANDALONE, "Apply") if by == PULUMI else (MANAGER, "Update")
+    stray = next((each for each in own if (each.get("manager"), each.get("operation")) == writer), None)
+    if stray is None or (by == PULUMI and f"f:{PART_OF}" in (value_at(stray, ("fieldsV1", "f:metadata", "f:labels")) or {})):
         return None  # none, or standalone's own: it is taking the stack over
-    heirs = [each for each in own if program(str(each.get("manager"))) == PULUMI]
+    taken = _without(stray.get("fieldsV1") or {}, _ANNOTATION)
+    if not taken:
+        return None
+    heirs = [each for each in own if program(str(each.get("manager"))) == by and (by == PULUMI or each.get("operation") == "Apply")]
     heir = max(heirs, key=lambda each: (each.get("operation") == "Apply", str(each.get("time"))), default=None)
     if heir is None:
-        made: dict[str, Any] = {**stray, "manager": PULUMI, "operation": "Update"}
+        made: dict[str, Any] = {**stray, "manager": by, "operation": "Update" if by == PULUMI else "Apply", "fieldsV1": taken}
     else:
-        made = {**heir, "fieldsV1": _union(heir.get("fieldsV1") or {}, stray.get("fieldsV1") or {})}
-    return [*(each for each in entries if each is not stray and each is not heir), made]
+        made = {**heir, "fieldsV1": _union(heir.get("fieldsV1") or {}, taken)}
+    has_annotation = value_at(stray, ("fieldsV1", *_ANNOTATION)) is not None
+    left: list[dict[str, Any]] = [{**stray, "fieldsV1": {"f:metadata": {"f:annotations": {_ANNOTATION[-1]: {}}}}}] if has_annotation else []
+    return [*(each for each in entries if each is not stray and each is not heir), *left, made]
 
 
 def owners(entries: Iterable[Manager], live: Mapping[str, Any], path: Path) -> list[Manager]:
@@ -179,6 +190,14 @@ def _has(fields: Mapping[str, Any], value: Any, path: Path) -> bool:
         if key.startswith("v:") and json.loads(key[2:]) == below:
             return True
     return False
+
+
+def _without(fields: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+    """A set of fields (FieldsV1) without one, and without the maps that would have nothing else."""
+    head, rest = path[0], path[1:]
+    left = {key: node for key, node in fields.items() if key != head}
+    below = _without(fields[head], rest) if rest and head in fields else {}
+    return left | ({head: below} if below.keys() - {"."} else {})
 
 
 def _union(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

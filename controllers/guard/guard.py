@@ -7,12 +7,14 @@ at the objects.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 import structlog
 
 from controllers.guard import fields, metrics
 from controllers.guard.cron_jobs import CRON_JOBS, note
+from controllers.guard.fields import MANAGER
 from controllers.guard.plan import (
     DECLARED_IN,
     MOST,
@@ -32,20 +34,19 @@ from controllers.guard.plan import (
     read_marks,
     read_others,
     say_change,
+    whole,
 )
 from controllers.guard.record import COMPONENT as RECORD_COMPONENT
 from controllers.guard.record import GUARD, KINDS, RECORD, Declared, Name, Path, Record, RecordMeta, read_record
 from controllers.guard.reports import build_event
 from controllers.runtime.api import Api
 from controllers.runtime.clock import Clock
-from controllers.runtime.errors import ApiError, Conflict, NotFound
+from controllers.runtime.errors import ApiError, Conflict, NotFound, Refused
 from controllers.runtime.informer import Informer
 from controllers.runtime.queue import WorkQueue
 from controllers.runtime.structs import EVENTS, PartialObject, Resource
 
 LABEL_CLUSTER = "slipway.dev/cluster"
-MANAGER = "slipway-guard"
-"""Under which the guard writes what is its own: the annotation of an object that it leaves alone."""
 STOPPED = "stopped"
 SETTLE_S = 3.0
 """An object that was deleted is made again after so many seconds: a deployment that replaces an object deletes it, and makes it at once."""
@@ -86,6 +87,8 @@ class Guard:
         self._missing_since: dict[Name, float] = {}
         self._stopped: set[Name] = set()
         self._paused: set[Name] = set()
+        self._refused: set[Name] = set()
+        """Those that the API server does not let it restore."""
         self.record_informer.on_change(lambda _old, _new: self._record_changed())
         for kind, informer in self.informers.items():
             informer.on_change(lambda old, new, kind=kind: self._changed(kind, old, new))
@@ -114,7 +117,7 @@ class Guard:
         try:
             await self.look(name)
         except Conflict:
-            self.queue.add(name)  # it has changed since it was read
+            self.queue.add_backed_off(name)  # it has changed since it was read
         except (ApiError, ValueError) as error:
             log.warning("object could not be looked at", object=" ".join(name), error=str(error), again_s=self.queue.add_backed_off(name))
         else:
@@ -145,7 +148,7 @@ class Guard:
 
     async def _look_at(self, name: Name, declared: Declared, live: dict[str, Any]) -> None:
         program = program_of(self._record_meta(name))
-        if program == fields.PULUMI and (mended := fields.mended(live)) is not None:
+        if (mended := fields.mended(live, program)) is not None:
             about = {"resourceVersion": live["metadata"]["resourceVersion"], "managedFields": mended}
             live = await self._api.patch(_whole(name), self._namespace, name[1], {"metadata": about}, field_manager=MANAGER)
         entries = fields.managers(live)
@@ -154,7 +157,12 @@ class Guard:
         manifest = plan_manifest(declared, live, marks, {})
         if manifest is None:
             return
-        would = await self._api.apply(_whole(name), manifest, field_manager=marks.manager, dry_run=True)
+        try:
+            would, patcher = await self._try(name, manifest, marks, live, program)
+        except Refused as error:
+            await self._tell_refused(name, live, error)
+            raise
+        self._refused.discard(name)
         change = find_change(manifest, live, would)
         if not change:
             self._settled[name] = fields.deployed_at(entries)
@@ -165,7 +173,7 @@ class Guard:
         if self._fights.is_lost(name, self._clock.now()):
             await self._stop(name, live, words)
             return
-        made = await self._restore(name, manifest, marks, change, live, would)
+        made = await self._restore(name, manifest, marks, change, live, would, patcher)
         self._settled[name] = fields.deployed_at(fields.managers(made))
         self._fights.note(name, self._clock.now())
         await self._tell(name, live, "Restored", f"restored to what was deployed: {words}")
@@ -224,12 +232,38 @@ class Guard:
         except NotFound:
             return is_listed(manifest, None)
 
+    async def _try(
+        self, name: Name, manifest: dict[str, Any], marks: Marks, live: Mapping[str, Any], program: str
+    ) -> tuple[dict[str, Any], str]:
+        """What would come of a restore, and the name under which to patch; empty to apply.
+
+        An apply leaves what somebody else has put beside the declared fields. Where the object may not have both, such as two ports of a
+        Service by one name, the server refuses that, and the object is written as it was declared.
+        """
+        kind = _whole(name)
+        by_patch = marks.manager if marks.operation == "Update" else ""
+        try:
+            return await self._api.apply(kind, manifest, field_manager=marks.manager, dry_run=True), by_patch
+        except Refused as error:
+            if error.status != HTTPStatus.UNPROCESSABLE_ENTITY:
+                raise
+        patcher = by_patch or (fields.PULUMI if program == fields.PULUMI else MANAGER)
+        patch = plan_patch(Change(), live, whole(manifest, live))
+        return await self._api.patch(kind, self._namespace, name[1], patch, field_manager=patcher, dry_run=True), patcher
+
     async def _restore(
-        self, name: Name, manifest: dict[str, Any], marks: Marks, change: Change, live: Mapping[str, Any], would: Mapping[str, Any]
+        self,
+        name: Name,
+        manifest: dict[str, Any],
+        marks: Marks,
+        change: Change,
+        live: Mapping[str, Any],
+        would: Mapping[str, Any],
+        patcher: str,
     ) -> dict[str, Any]:
         kind, at = _whole(name), (self._namespace, name[1])
-        if marks.operation == "Update":
-            return await self._api.patch(kind, *at, plan_patch(change, live, would), field_manager=marks.manager)
+        if patcher:
+            return await self._api.patch(kind, *at, plan_patch(change, live, would), field_manager=patcher)
         made = await self._api.apply(kind, manifest, field_manager=marks.manager)
         if removal := plan_removal(change):
             removal["metadata"] = {"resourceVersion": made["metadata"]["resourceVersion"]}
@@ -246,6 +280,15 @@ class Guard:
             f"kubectl annotate {kind} {name[1]} {GUARD}- -n {self._namespace}"
         )
         await self._tell(name, live, "GuardStopped", note)
+
+    async def _tell_refused(self, name: Name, live: Mapping[str, Any], error: Refused) -> None:
+        """Once: it is tried again all the time."""
+        if error.status == HTTPStatus.UNPROCESSABLE_ENTITY and name not in self._refused:
+            self._refused.add(name)
+            delete = f"kubectl delete {name[0].lower()} {name[1]} -n {self._namespace}"
+            # An `up` that goes on may have brought another version of the kind: nobody is to delete their nodes for that.
+            remedy = "Run `up`" if name[0] == "NodeSet" else f"Delete it, and the guard makes it again: {delete}"
+            await self._tell(name, live, "NotRestored", f"cannot be restored to what was deployed. {remedy}. The API server: {error}")
 
     async def _tell(self, name: Name, live: Mapping[str, Any], reason: str, words: str) -> None:
         """Log, metric and event. That the event cannot be made holds nothing up."""

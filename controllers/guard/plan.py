@@ -14,7 +14,8 @@ from controllers.guard.record import Declared, Name, Path, RecordMeta
 from controllers.runtime.structs import ObjectMeta
 
 NOT_RESTORED: Mapping[str, tuple[Path, ...]] = {"NodeSet": (("spec", "replicas"),)}
-"""What may be changed by hand: `kubectl scale nodeset` is the way to resize a fixed set between two deployments."""
+"""What may be changed by hand where it is declared, and not removed: `kubectl scale nodeset` is the way to resize a fixed set between two
+deployments."""
 DATA = ("data", "binaryData")
 """Maps that are the stack's as a whole: a key that it does not declare is removed."""
 DECLARED_IN = "slipway.dev/declared-in"
@@ -92,9 +93,9 @@ def plan_manifest(declared: Declared, live: Mapping[str, Any] | None, marks: Mar
     """What to apply so that the object is as deployed; None where that is not known: `others`, from read_others, lacks what is needed."""
     manifest = copy.deepcopy(declared.manifest)
     about = manifest["metadata"]
-    about["labels"] = {**marks.labels, **about.get("labels", {})}
+    about["labels"] = {**marks.labels, **_texts(about, "labels")}
     # What begins with pulumi.com/ is for the provider: if it does put them on the object, they are among its marks.
-    said = {key: value for key, value in about.get("annotations", {}).items() if not key.startswith("pulumi.com/")}
+    said = {key: value for key, value in _texts(about, "annotations").items() if not key.startswith("pulumi.com/")}
     if annotations := {**marks.annotations, **said}:
         about["annotations"] = annotations
     else:
@@ -105,7 +106,9 @@ def plan_manifest(declared: Declared, live: Mapping[str, Any] | None, marks: Mar
         for path in declared.ignored:
             _put(manifest, path, others[path])
         return manifest
-    for path in (*declared.ignored, *NOT_RESTORED.get(manifest["kind"], ())):
+    may_change = NOT_RESTORED.get(manifest["kind"], ())
+    by_hand = [path for path in may_change if None not in (fields.value_at(live, path), fields.value_at(manifest, path))]
+    for path in (*declared.ignored, *by_hand):
         _put(manifest, path, fields.value_at(live, path))
     about |= {key: live["metadata"][key] for key in ("uid", "resourceVersion")}
     return manifest
@@ -138,6 +141,13 @@ def plan_patch(change: Change, live: Mapping[str, Any], would: Mapping[str, Any]
         patch[part] = (patch.get(part) or {}) | keys
     patch.setdefault("metadata", {})["resourceVersion"] = live["metadata"]["resourceVersion"]
     return patch
+
+
+def whole(manifest: Mapping[str, Any], live: Mapping[str, Any]) -> dict[str, Any]:
+    """The object as it was declared, without what only somebody else has set in it, but for metadata."""
+    kept: dict[str, Any] = fields.content(live)["metadata"]
+    about = {part: {**_texts(kept, part), **_texts(manifest["metadata"], part)} for part in ("labels", "annotations")}
+    return {**manifest, "metadata": kept | {part: texts for part, texts in about.items() if texts}}
 
 
 def may_restore(change: Change, live: Mapping[str, Any], record_time: str, settled_time: str) -> bool:
@@ -196,6 +206,14 @@ def say_change(change: Change, entries: Sequence[fields.Manager], live: Mapping[
 
 def _but_for_status(about: ObjectMeta) -> tuple[Any, ...]:
     return about.generation, about.labels, about.annotations, about.finalizers, about.deletion_timestamp
+
+
+def _texts(about: Mapping[str, Any], part: str) -> Mapping[str, str]:
+    """Labels or annotations. Raises ValueError where the record has something else there."""
+    said: Any = about.get(part) or {}
+    if not isinstance(said, dict):
+        raise ValueError(f"the record's metadata.{part} of {about.get('name')} is {said!r}, and no map")
+    return cast(dict[str, str], said)
 
 
 def _put(manifest: dict[str, Any], path: Path, value: Any) -> None:

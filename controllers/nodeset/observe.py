@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from math import inf
 from typing import Any
 
@@ -27,7 +28,7 @@ from controllers.nodeset.structs import (
 from controllers.nodeset.workers import Machine, NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ContainerStatus, KubeNode, ObjectMeta, PartialObject, Pod
 from controllers.slurm.snapshot import Snapshot, names_in
-from controllers.slurm.structs import Job
+from controllers.slurm.structs import Job, Reservation
 from slurm.check_results import FAILED, LAUNCH, RESERVATION, CheckResult, Driver, Failure, Request, failures
 from slurm.maintenance import ANNOUNCED
 from slurm.reasons import ADMISSION, gpu_remark, printable
@@ -164,8 +165,7 @@ def _window(nodeset: NodeSet, snapshot: Snapshot | None, now: float) -> frozense
         return frozenset()
     named = [reservation for reservation in snapshot.reservations if reservation.name == name]
     active = [each for each in named if (each.start_time.value or 0) <= now < (each.end_time.value or inf)]
-    ordinals = {ordinal_of(nodeset.metadata.name, node) for reservation in active for node in names_in(reservation.node_list)}
-    return frozenset(ordinal for ordinal in ordinals if ordinal is not None)
+    return _ordinals_in(nodeset, active)
 
 
 def _reserved(nodeset: NodeSet, snapshot: Snapshot | None) -> dict[int, float] | None:
@@ -180,8 +180,22 @@ def _reserved(nodeset: NodeSet, snapshot: Snapshot | None) -> dict[int, float] |
 def _looked_at(nodeset: NodeSet, snapshot: Snapshot | None) -> frozenset[int]:
     """The ordinals of nodes that are in the reservation of a health check."""
     named = [reservation for reservation in snapshot.reservations if reservation.name.startswith(RESERVATION)] if snapshot else []
-    ordinals = {ordinal_of(nodeset.metadata.name, node) for reservation in named for node in names_in(reservation.node_list)}
-    return frozenset(ordinal for ordinal in ordinals if ordinal is not None)
+    return _ordinals_in(nodeset, named)
+
+
+def _ordinals_in(nodeset: NodeSet, reservations: Iterable[Reservation]) -> frozenset[int]:
+    return frozenset[int]().union(*(_by_set(each.node_list).get(nodeset.metadata.name, ()) for each in reservations))
+
+
+@lru_cache(maxsize=64)
+def _by_set(hostlist: str) -> Mapping[str, frozenset[int]]:
+    """The ordinals that a hostlist names, by set. Read once for all sets: a reservation may name all nodes of the cluster."""
+    found: dict[str, set[int]] = {}
+    for node in names_in(hostlist):
+        name = node.rpartition("-")[0]
+        if (ordinal := ordinal_of(name, node)) is not None:
+            found.setdefault(name, set()).add(ordinal)
+    return {name: frozenset(ordinals) for name, ordinals in found.items()}
 
 
 def find_claims(nodeset: NodeSet, pods: Mapping[int, WorkerPod], claims: Iterable[PartialObject]) -> Claims:

@@ -185,15 +185,16 @@ class Api:
         *,
         subresource: str = "",
         field_manager: str,
+        dry_run: bool = False,
         deadline_s: float | None = None,
     ) -> T:
         """A JSON merge patch: null removes a field, a list is replaced whole.
 
-        With `metadata.resourceVersion` in it, raises Conflict when the object has changed.
+        With `metadata.resourceVersion` in it, raises Conflict when the object has changed. With `dry_run`, gives what would come of it.
         """
         path = resource.path(namespace, name, subresource)
         verb = f"patch_{subresource}" if subresource else "patch"
-        asked = {"fieldManager": field_manager}
+        asked = {"fieldManager": field_manager, **_chosen(dryRun="All" if dry_run else "")}
         return _read(resource, await self._request(verb, "PATCH", resource, path, asked, change, _MERGE, deadline_s))
 
     async def delete(

@@ -90,13 +90,16 @@ _NAME = r"(?:\\x[0-9a-f]{2}|[^\\]){0,15}?"
 _OF_A_PROCESS = re.compile(
     rf"(?:traps: )?{_NAME}(?:\[ *\d+\]| ?\(\d+\)[ :]|/\d+(?:/|: | is )| invoked oom-killer: |: page allocation (?:failure|stalls)"
     r"|: vmalloc |: vmap |: potentially unexpected fatal signal |: Corrupted page table |: unhandled |: Out of memory|: recvmsg bug"
-    r"| uses obsolete | is using a deprecated |: renamed from )"
+    r"| uses obsolete | is using a deprecated "
+    r"|: renamed from |: port \d+\(|: topology change |: (?:entered|left) (?:promiscuous|allmulticast) mode)"
 )
 """Lines that begin with a name that a user chose, of a process or a network interface: a crash, as `NAME[123]: segfault at`, which ends
-with the name of a file, or a request for memory. Source: Linux, the printk that begin with `%s` and `current->comm`."""
+with the name of a file, a request for memory, or a bridge in a user's own network. Source: Linux, the printk that begin with `%s` and
+`current->comm`; for interfaces, lines of 6.18 on bridges and cables of a plain user."""
 _CHOSEN = re.compile(
     r"(?<=, name=)(?:\\x[0-9a-f]{2}|[^\\]){0,15}(?=, )"
-    r"""|(?:(?<=[ =(])(?<!pid=)['"`]|(?<=Comm: )|(?<=comm )|(?<=comm=)|(?<=task=)|(?<= process )\d+ \(|(?<=s! \[)|(?<=INFO: task )).*"""
+    r"""|(?:(?<=[ =(])(?<!pid=)['"`]|(?<=Comm: )|(?<=comm )|(?<=comm=)|(?<=task=)|(?<= process )\d+ \(|(?<=s! \[)|(?<=INFO: task )"""
+    r"|(?<=^device )|(?<=NETDEV_CHANGE\): )|(?<=NETDEV_UP\): )).*"
 )
 """Where a line tells a name that a user chose, or the text of an option: the name in a line of NVIDIA's driver, and else the rest of the
 line, as of `Killed process 7 (NAME)`."""

@@ -56,10 +56,14 @@ LOGIN: Mapping[str, Any] = {
     "metadata": {"name": "login", "labels": LABELS},
     "spec": {
         "replicas": 1,
+        "strategy": {"type": "Recreate"},
         "selector": {"matchLabels": {"app": "login"}},
         "template": {
             "metadata": {"labels": {"app": "login"}},
-            "spec": {"containers": [{"name": "sshd", "image": "slurm:1", "resources": {"requests": {"cpu": "0.1"}}}]},
+            "spec": {
+                "containers": [{"name": "sshd", "image": "slurm:1", "resources": {"requests": {"cpu": "0.1"}}}],
+                "volumes": [{"name": "conf", "configMap": {"name": "files"}}],
+            },
         },
     },
 }
@@ -70,18 +74,28 @@ PROGRAMS: Mapping[str, Any] = {
     "data": {"run.py": "print()\n"},
     "immutable": True,
 }
+NEWER: Mapping[str, Mapping[str, Any]] = {
+    "files": {**FILES, "metadata": {**FILES["metadata"], "labels": {"slipway.dev/cluster": "newer"}}, "data": {"slurm.conf": "newer"}},
+    "slurmctld": {**SERVICE, "spec": {**SERVICE["spec"], "selector": {"app": "newer"}}},
+    "password": {**PASSWORD, "data": {"password": "bmV3ZXI="}},
+    "login": {**LOGIN, "spec": {**LOGIN["spec"], "replicas": 3}},
+}
 MINE: Mapping[str, Any] = {"data": {"slurm.conf": "mine"}}
 STACK: tuple[Mapping[str, Any], ...] = (FILES, SERVICE, KEY, PASSWORD, LOGIN, PROGRAMS)
 
 
 LABELLED = {"metadata": {"labels": {"slipway.dev/cluster": "dev", "extra": "kept"}}, "data": {"gres.conf": "x"}}
-EDITS: dict[str, tuple[str, str, dict[str, Any], bool]] = {
+OTHER_VOLUME: Mapping[str, Any] = {"spec": {"template": {"spec": {"volumes": [{"name": "conf", "emptyDir": {}}]}}}}
+EDITS: dict[str, tuple[str, str, Mapping[str, Any], bool]] = {
     "value-of-a-file": ("ConfigMap", "files", {"data": {"slurm.conf": "ClusterName=mine\n"}}, True),
     "file-removed": ("ConfigMap", "files", {"data": {"gres.conf": None}}, False),
     "file-added": ("ConfigMap", "files", {"data": {"acct_gather.conf": "#\n"}}, True),
     "label-changed": ("ConfigMap", "files", LABELLED, True),
     "selector-of-a-service": ("Service", "slurmctld", {"spec": {"selector": {"app": "mine"}}}, True),
     "selector-of-a-service-grown": ("Service", "slurmctld", {"spec": {"selector": {"mine": "too"}}}, True),
+    "port-of-a-service": ("Service", "slurmctld", {"spec": {"ports": [{"name": "slurmctld", "port": 6999}]}}, True),
+    "strategy-with-settings": ("Deployment", "login", {"spec": {"strategy": {"type": "RollingUpdate"}}}, True),
+    "volume-of-another-kind": ("Deployment", "login", OTHER_VOLUME, True),
     "replicas": ("Deployment", "login", {"spec": {"replicas": 0}}, True),
     "password": ("Secret", "password", {"data": {"password": "dHdv"}}, True),
 }

@@ -1,13 +1,27 @@
 """The guard against a real API server: what is edited or deleted by hand is restored, and what a deployment does is left alone."""
 
 import base64
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
 
 from tests.apiserver.server import ApiServer
-from tests.apiserver.small_stack import EDITS, FILES, MINE, PROGRAMS, SERVICE, STACK, Stack, becomes, next_second, small_stack
+from tests.apiserver.small_stack import (
+    EDITS,
+    FILES,
+    LABELS,
+    LOGIN,
+    MINE,
+    NEWER,
+    PROGRAMS,
+    SERVICE,
+    STACK,
+    Stack,
+    becomes,
+    next_second,
+    small_stack,
+)
 from tests.fakes.clock import eventually
 
 pytestmark = pytest.mark.anyio
@@ -28,7 +42,7 @@ async def stack(server: ApiServer, request: pytest.FixtureRequest) -> AsyncItera
 
 
 @pytest.mark.parametrize(("kind", "name", "change", "is_traced"), EDITS.values(), ids=EDITS)
-async def test_what_is_edited_is_restored_and_told(stack: Stack, kind: str, name: str, change: dict[str, Any], is_traced: bool) -> None:
+async def test_what_is_edited_is_restored_and_told(stack: Stack, kind: str, name: str, change: Mapping[str, Any], is_traced: bool) -> None:
     before = await stack.get(kind, name)
     assert before is not None
     async with stack.guarded():
@@ -41,6 +55,25 @@ async def test_what_is_edited_is_restored_and_told(stack: Stack, kind: str, name
     (said,) = await stack.events(name)
     assert "Restored: restored to what was deployed: " in said
     assert "kubectl-patch" in said or not is_traced
+
+
+@pytest.mark.parametrize(("kind", "name", "change", "is_traced"), EDITS.values(), ids=EDITS)
+async def test_standalone_changes_what_was_restored(stack: Stack, kind: str, name: str, change: Mapping[str, Any], is_traced: bool) -> None:
+    """Without a conflict: it applies without force."""
+    newer_port = {"spec": {"ports": [{"name": "slurmctld", "port": 6900}]}}
+    newer_start = {"spec": {**LOGIN["spec"], "strategy": {"type": "RollingUpdate"}}}
+    newer = {**NEWER[name], **({"Service": newer_port, "Deployment": newer_start}.get(kind, {}))}
+
+    async def has_only_standalone() -> bool:
+        live = await stack.get(kind, name)
+        return live is not None and {each["manager"] for each in live["metadata"]["managedFields"]} - {"kubectl-patch"} == {"slipway"}
+
+    async with stack.guarded():
+        await stack.patch(kind, name, change)
+        await becomes(lambda: stack.told(name))
+        await becomes(has_only_standalone)
+        await stack.apply(newer)
+        assert len(await stack.events(name)) == 1, is_traced
 
 
 @pytest.mark.parametrize(
@@ -123,6 +156,58 @@ async def test_who_changes_it_again_and_again_wins_and_is_told_of(stack: Stack) 
         await becomes(lambda: stack.has(FILES["data"]))
 
 
+FIXED, ELASTIC = {"replicas": 3}, {"min": 0, "max": 5}
+
+
+@pytest.mark.parametrize(
+    ("declared", "edit", "after"),
+    [
+        pytest.param(FIXED, {"replicas": 1}, {"replicas": 1}, id="resized"),
+        pytest.param(FIXED, {"replicas": None, **ELASTIC}, FIXED, id="made-elastic"),
+        pytest.param(ELASTIC, {"min": None, "max": None, **FIXED}, ELASTIC, id="made-fixed"),
+        pytest.param(ELASTIC, {"max": 9}, ELASTIC, id="grown"),
+    ],
+)
+async def test_size_of_a_fixed_set_is_left_and_its_kind_restored(
+    stack: Stack, declared: dict[str, Any], edit: dict[str, Any], after: dict[str, Any]
+) -> None:
+    async def has_its_size() -> bool:
+        live = await stack.get("NodeSet", "gpu")
+        return live is not None and {key: live["spec"][key] for key in ("replicas", "min", "max") if key in live["spec"]} == after
+
+    template = {"spec": {"containers": [{"name": "slurmd", "image": "slurm:1"}]}}
+    spec = {"cluster": "dev", "template": template, "ordinals": 9, **declared}
+    nodeset = {"apiVersion": "slipway.dev/v1alpha1", "kind": "NodeSet", "metadata": {"name": "gpu", "labels": LABELS}, "spec": spec}
+    await stack.deploy(*STACK, nodeset)
+    await stack.patch("NodeSet", "gpu", {"spec": edit})
+    async with stack.guarded():
+        await stack.delete("Service", "slurmctld")  # a deed that shows that the guard has come by
+        await becomes(lambda: stack.is_there("Service", "slurmctld"))
+        await becomes(has_its_size)
+
+
+async def test_object_that_cannot_be_restored_is_told_of_once_and_made_again_when_deleted(stack: Stack) -> None:
+    """Kubernetes changes no selector of a Deployment."""
+
+    async def has_its_selector() -> bool:
+        live = await stack.get("Deployment", "login")
+        return live is not None and live["spec"]["selector"] == LOGIN["spec"]["selector"]
+
+    other = {"app": "mine"}
+    template = {**LOGIN["spec"]["template"], "metadata": {"labels": other}}
+    await stack.delete("Deployment", "login")
+    await stack.apply({**LOGIN, "spec": {**LOGIN["spec"], "selector": {"matchLabels": other}, "template": template}}, manager="kubectl")
+    async with stack.guarded() as guard:
+        await becomes(lambda: stack.told("login"))
+        await eventually(lambda: guard.queue.failures(("Deployment", "login")) > 2)
+        (said,) = await stack.events("login")
+        assert said.startswith("NotRestored: cannot be restored to what was deployed. ")
+        assert "The API server: 422: " in said
+        assert f"kubectl delete deployment login -n {stack.namespace}" in said
+        await stack.delete("Deployment", "login")
+        await becomes(has_its_selector)
+
+
 async def test_restore_that_did_not_come_about_is_no_fight(stack: Stack) -> None:
     async with stack.guarded(conflicts=6):
         await stack.patch("ConfigMap", "files", MINE)
@@ -131,9 +216,19 @@ async def test_restore_that_did_not_come_about_is_no_fight(stack: Stack) -> None
     assert ["Restored" in each for each in await stack.events("files")] == [True]
 
 
-async def test_entry_that_holds_no_object_stops_nothing_but_itself(stack: Stack) -> None:
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param(b'{"manifest": {}}', id="no-object"),
+        pytest.param(b"{", id="no-json"),
+        pytest.param(b'{"manifest": {"kind": "ConfigMap", "metadata": {"name": "files", "labels": null}}}', id="null-for-labels"),
+        pytest.param(b'{"manifest": {"kind": "ConfigMap", "metadata": {"name": "files", "annotations": []}}}', id="list-for-annotations"),
+        pytest.param(b'{"manifest": {"kind": "ConfigMap", "metadata": {"name": "files"}, "data": 7}}', id="number-for-data"),
+    ],
+)
+async def test_entry_that_holds_no_object_stops_nothing_but_itself(stack: Stack, entry: bytes) -> None:
     async with stack.guarded():
-        garbage = base64.b64encode(b'{"manifest": {}}').decode()
+        garbage = base64.b64encode(entry).decode()
         await stack.patch("Secret", "deployed", {"data": {"ConfigMap.files": garbage}})
         await stack.delete("Service", "slurmctld")
         await becomes(lambda: stack.is_there("Service", "slurmctld"))

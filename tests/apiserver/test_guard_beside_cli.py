@@ -9,10 +9,8 @@ from tests.apiserver.server import ApiServer
 from tests.apiserver.small_stack import (
     EDITS,
     FILES,
-    LOGIN,
     MINE,
-    PASSWORD,
-    SERVICE,
+    NEWER,
     STACK,
     Provider,
     Stack,
@@ -23,13 +21,6 @@ from tests.apiserver.small_stack import (
 from tests.fakes.clock import eventually
 
 pytestmark = pytest.mark.anyio
-
-NEWER: Mapping[str, Mapping[str, Any]] = {
-    "files": {**FILES, "metadata": {**FILES["metadata"], "labels": {"slipway.dev/cluster": "newer"}}, "data": {"slurm.conf": "newer"}},
-    "slurmctld": {**SERVICE, "spec": {**SERVICE["spec"], "selector": {"app": "newer"}}},
-    "password": {**PASSWORD, "data": {"password": "bmV3ZXI="}},
-    "login": {**LOGIN, "spec": {**LOGIN["spec"], "replicas": 3}},
-}
 
 
 @pytest.fixture
@@ -70,7 +61,7 @@ async def is_newer(stack: Stack, name: str) -> bool:
 
 @pytest.mark.parametrize(("kind", "name", "change", "is_traced"), EDITS.values(), ids=EDITS)
 async def test_cli_changes_what_was_edited_and_restored(
-    stack: Stack, kind: str, name: str, change: dict[str, Any], is_traced: bool
+    stack: Stack, kind: str, name: str, change: Mapping[str, Any], is_traced: bool
 ) -> None:
     before = await stack.get(kind, name)
     assert before is not None

@@ -70,9 +70,11 @@ _ANEW = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "files"},
 @pytest.mark.parametrize(
     ("moment", "what", "words"),
     [
-        pytest.param("enlist", "anew", "it is gone, made anew, or out of the stack's ApplySet since it was looked at", id="made-anew"),
+        pytest.param(
+            "enlist", "anew", "it is gone, was created again, or has left the stack's ApplySet since it was looked at", id="made-anew"
+        ),
         pytest.param("enlist", "protect", "it was marked as protected or retained after it was looked at", id="protected"),
-        pytest.param("of_sorts", "anew", "it was made anew in the meantime", id="made-anew-at-the-last-moment"),
+        pytest.param("of_sorts", "anew", "it was created again in the meantime", id="made-anew-at-the-last-moment"),
     ],
 )
 def test_what_changed_since_it_was_shown_is_not_pruned(

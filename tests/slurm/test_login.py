@@ -354,6 +354,16 @@ def test_what_is_broken_here_costs_no_login(cluster: LoginCluster, harm: str) ->
 # Limits.
 
 
+def test_connections_that_one_user_holds_keep_nobody_from_logging_in(cluster: LoginCluster) -> None:
+    """sshd takes 100 clients that have not logged in, and a part of them from one address."""
+    login = cluster.machine.addresses["t-login"]
+    code = "import socket, sys; held = [socket.create_connection((sys.argv[1], 2222)) for _ in range(120)]; print(len(held), flush=True)"
+    holder = cluster.open_session(f"python3 -c '{code}; sys.stdin.read()' {login}", "bob", "t-login-2")
+    assert holder.hear("").strip() == "120"
+    assert [cluster.session("echo in", check=False) for _ in range(5)] == ["in"] * 5
+    holder.end()
+
+
 def test_user_s_limits_hold_over_all_sessions_and_no_other_user_feels_them(cluster: LoginCluster) -> None:
     cluster.settings_of_login(limits="cpus=1\nmemoryMiB=200\ntasks=60\n")
     bomb = cluster.open_session("for i in $(seq 200); do sleep 60 & done; echo over; wait", "alice")

@@ -1,4 +1,4 @@
-"""What the repairs that a set's status has may do now: hold a node drained, have its pod made anew, or its machine rebooted or replaced.
+"""What the repairs that a set's status has may do now: hold a node drained, replace its pod, reboot or replace its machine.
 
 Pure; a part of `remedies`. Nothing is done where a job may be, or while a check looks at the node.
 """

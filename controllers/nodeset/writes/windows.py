@@ -43,6 +43,6 @@ async def release_orphans(world: World) -> None:
 
 
 def _orphans(world: World, snapshot: Snapshot) -> tuple[str, ...]:
-    """A set that cannot be read is there all the same."""
+    """A set counts even if the controller cannot read it."""
     sets = {name for _, name in (*world.nodesets.store.keys(), *world.nodesets.unread)}
     return find_orphans((each.name for each in snapshot.last_reservations or ()), sets)

@@ -1,6 +1,10 @@
-"""`down` of what another checkout has left, on a machine of stand-ins: programs and folders are real, the network is not touched."""
+"""`down` of what another checkout has left, on a machine of stand-ins: programs and folders are real, the network is not touched.
+
+Also, who may enter the state folder.
+"""
 
 import os
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -62,3 +66,17 @@ def test_checkout_that_was_removed_is_not_made_again(ours: Paths, given_back: li
     cluster.down(ours, Console(quiet=True), any_checkout=True)
     assert given_back == [ours.state]
     assert not Path("/nowhere").exists()
+
+
+def test_state_is_closed_to_other_users(ours: Paths, given_back: list[Path]) -> None:
+    """Volumes in it are open to all. An older checkout made it open, too."""
+    ours.state.mkdir(parents=True, mode=0o755)
+    cluster.down(ours, Console(quiet=True))
+    assert (given_back, ours.state.stat().st_mode & 0o777) == ([ours.state], 0o700)
+
+
+def test_key_of_make_up_is_closed_to_other_users(tmp_path: Path) -> None:
+    key = ".slipway/ssh/id_ed25519"
+    subprocess.run(["make", "--silent", f"--file={Path(__file__).parents[3] / 'Makefile'}", key], cwd=tmp_path, check=True)
+    assert (tmp_path / key).stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / ".slipway").stat().st_mode & 0o777 == 0o700

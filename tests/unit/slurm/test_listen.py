@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
+import gc
 import select
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +39,24 @@ def serve() -> Iterator[Serve]:
 
 def connect(port: int, address: str = "127.0.0.1") -> socket.socket:
     return socket.create_connection(("127.0.0.1", port), DEADLINE_S * patience(), source_address=(address, 0))
+
+
+def connect_unread(port: int, address: str = "127.0.0.1") -> socket.socket:
+    """Asks, ends its side, and has hardly any room for the answer, of which the first bytes have come."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+    connection.bind((address, 0))
+    connection.connect(("127.0.0.1", port))
+    connection.sendall(REQUEST)
+    connection.shutdown(socket.SHUT_WR)
+    assert select.select([connection], [], [], DEADLINE_S * patience())[0]
+    return connection
+
+
+def count_held(port: int) -> int:
+    """Connections for which the kernel still has bytes of this port to send. Source: proc_net_tcp, the kernel's documentation."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(row[1].endswith(f":{port:04X}") and not row[4].startswith("00000000") for row in rows)
 
 
 def ask(port: int, address: str = "127.0.0.1", request: bytes = REQUEST) -> bytes:
@@ -81,16 +101,25 @@ def test_whole_request_has_one_deadline(serve: Serve, bytes_sent: bytes) -> None
                 break
 
 
-def test_answer_that_is_not_taken_has_a_deadline(serve: Serve) -> None:
-    size = 64 * 2**20
+@pytest.mark.parametrize("size", [pytest.param(64 * 2**20, id="large"), pytest.param(50_000, id="all-of-it-in-the-kernel")])
+def test_answer_that_is_not_taken_has_a_deadline(serve: Serve, size: int) -> None:
     port = serve(web.gives({"/": lambda: web.Answer(bytes(size))}, Bounds(answer_s=0.3)))
-    with connect(port) as connection:
-        connection.sendall(REQUEST)
+    with connect_unread(port) as connection:
         # The server resets the connection, which the kernel tells although nothing is read.
         poll = select.poll()
         poll.register(connection, 0)
         assert poll.poll(1000 * DEADLINE_S * patience())
         assert len(read_all(connection)) < size
+
+
+def test_answers_in_the_kernel_have_the_bound_of_clients(serve: Serve) -> None:
+    """A client holds its place until it has taken all of its answer, so that the kernel keeps no more answers than there are places."""
+    port = serve(web.gives({"/": lambda: web.Answer(bytes(50_000))}, Bounds(per_address=4)))
+    unread = [connect_unread(port, "127.0.0.2") for _ in range(40)]
+    assert ask(port, "127.0.0.2").endswith(bytes(50_000))
+    assert count_held(port) <= 4
+    for each in unread:
+        each.close()
 
 
 def test_large_answer_comes_whole(serve: Serve) -> None:
@@ -204,6 +233,27 @@ def test_fault_of_ours_ends_one_connection_only(serve: Serve, capfd: pytest.Capt
     assert "ZeroDivisionError: ours" in capfd.readouterr().err
 
 
+def test_client_that_leaves_before_its_answer_is_no_fault(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    """It resets the connection as soon as it gets the answer."""
+    go_on, waiting, turns = threading.Event(), threading.Semaphore(0), Turns(2)
+
+    async def answer(asked: web.Asked) -> web.Answer:
+        waiting.release()
+        await turns.run(asked.address, go_on.wait, DEADLINE_S)
+        return web.Answer(b"hello")
+
+    port = serve(web.listener(answer, Bounds(per_address=1)))
+    with connect(port) as connection:
+        connection.sendall(REQUEST)
+        assert waiting.acquire(timeout=DEADLINE_S * patience())
+    go_on.set()
+    end = time.monotonic() + DEADLINE_S * patience()
+    while not ask(port).endswith(b"hello"):  # there is one place
+        assert time.monotonic() < end
+    gc.collect()
+    assert caplog.text == ""
+
+
 def test_port_that_is_taken_is_an_error(serve: Serve) -> None:
     port = serve(hello(Bounds()))
     with pytest.raises(OSError, match="Address already in use"):
@@ -239,3 +289,20 @@ def test_address_has_half_of_the_threads_and_others_have_turns() -> None:
 
     asyncio.run(run())
     assert sorted(ran) == ["c0", "c2", "d0", "d1", "d2"]
+
+
+def test_turn_ends_where_no_thread_can_start() -> None:
+    """The kernel may refuse one for a moment; whoever asks later has all of the threads."""
+
+    async def run() -> None:
+        turns = Turns(2)
+        usual = threading.stack_size(1 << 47)  # more than an address space has
+        try:
+            for _ in range(3):
+                with pytest.raises(RuntimeError, match="can't start new thread"):
+                    await asyncio.wait_for(turns.run("a", lambda: 1), DEADLINE_S)
+        finally:
+            threading.stack_size(usual)
+        assert await asyncio.wait_for(turns.run("a", lambda: 7), DEADLINE_S) == 7
+
+    asyncio.run(run())

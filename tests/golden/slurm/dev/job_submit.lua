@@ -95,11 +95,12 @@ local function warn_of_lost_output(options)
   end
 end
 
--- Slurm 26.05 tells a batch job SLURM_TRES_PER_TASK alone; launch scripts, those of Ray among them, read the older variable.
+-- Slurm 26.05 tells a batch job SLURM_TRES_PER_TASK alone; launch scripts, those of Ray among them, read the older variable. srun reads both
+-- and refuses a type that only one of them has.
 local function tell_gpus_per_task(job)
-  local gpus = string.match(job.tres_per_task or "", "gres[/:]gpu[^,]*[=:](%d+)")
+  local kind, gpus = string.match(job.tres_per_task or "", "gres[/:]gpu:?([^,=:]*)[=:](%d+)")
   if gpus and (job.script or "") ~= "" then
-    job.environment["SLURM_GPUS_PER_TASK"] = gpus
+    job.environment["SLURM_GPUS_PER_TASK"] = kind == "" and gpus or kind .. ":" .. gpus
   end
 end
 

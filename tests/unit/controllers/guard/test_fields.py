@@ -196,7 +196,27 @@ MENDED: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]] | None]] = {
 
 @pytest.mark.parametrize(("entries", "after"), MENDED.values(), ids=MENDED)
 def test_fields_under_standalone_s_name_go_to_the_cli(entries: list[dict[str, Any]], after: list[dict[str, Any]] | None) -> None:
-    assert fields.mended({"metadata": {"managedFields": entries}}) == after
+    assert fields.mended({"metadata": {"managedFields": entries}}, fields.PULUMI) == after
+
+
+WHOLE = manager("slipway-guard", "Update", EDIT, {"f:spec": {"f:ports": {}}})
+NOTE: dict[str, Any] = {"f:metadata": {"f:annotations": {"f:slipway.dev/guard": {}}}}
+NOTED = manager("slipway-guard", "Update", EDIT, NOTE)
+WHOLE_AND_NOTED = manager("slipway-guard", "Update", EDIT, {**NOTE, "f:spec": {"f:ports": {}}})
+OURS = manager("slipway", "Apply", UP, {"f:spec": {"f:selector": {}}})
+HAS_ALL = manager("slipway", "Apply", UP, {"f:spec": {"f:selector": {}, "f:ports": {}}})
+OF_STANDALONE: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]] | None]] = {
+    "restored-as-a-whole": ([OTHER, OURS, WHOLE], [OTHER, HAS_ALL]),
+    "restored-as-a-whole-and-left-alone": ([OURS, WHOLE_AND_NOTED], [NOTED, HAS_ALL]),
+    "left-alone": ([OURS, NOTED], None),
+    "nobody-has-it": ([WHOLE], [{**WHOLE, "manager": "slipway", "operation": "Apply"}]),
+    "nothing-to-mend": ([OURS, OTHER], None),
+}
+
+
+@pytest.mark.parametrize(("entries", "after"), OF_STANDALONE.values(), ids=OF_STANDALONE)
+def test_fields_under_the_guard_s_name_go_to_standalone(entries: list[dict[str, Any]], after: list[dict[str, Any]] | None) -> None:
+    assert fields.mended({"metadata": {"managedFields": entries}}, fields.STANDALONE) == after
 
 
 @pytest.mark.parametrize(

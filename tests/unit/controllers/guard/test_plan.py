@@ -178,14 +178,15 @@ def test_keys_are_not_remembered() -> None:
     assert plan.read_others(declared, {**files(), "kind": "Secret"}) == {}
 
 
-@pytest.mark.parametrize("replicas", [0, 7, None])
-def test_size_of_a_node_set_is_left_as_it_is(replicas: int | None) -> None:
+@pytest.mark.parametrize(("replicas", "after"), [(0, 0), (7, 7), (None, 2)])
+def test_size_of_a_node_set_is_left_as_it_is(replicas: int | None, after: int) -> None:
+    """Where it has one still: without, somebody has made it an elastic set."""
     about = {"name": "h100", "namespace": "slurm", "uid": "u", "resourceVersion": "9"}
     declared = Declared({"kind": "NodeSet", "metadata": {"name": "h100"}, "spec": {"replicas": 2, "cpus": 4}}, ())
     live = {"kind": "NodeSet", "metadata": about, "spec": {"cpus": 8, **({} if replicas is None else {"replicas": replicas})}}
     made = plan.plan_manifest(declared, live, Marks("slipway"), {})
     assert made is not None
-    assert made["spec"] == {"cpus": 4, **({} if replicas is None else {"replicas": replicas})}
+    assert made["spec"] == {"cpus": 4, "replicas": after}
     anew = plan.plan_manifest(declared, None, Marks("slipway"), {})
     assert anew is not None
     assert anew["spec"]["replicas"] == 2

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace as replaced
 
 from controllers.nodeset.observe import Surroundings, observe
 from controllers.nodeset.observed import Observed, Repair, Repairs
@@ -19,6 +19,7 @@ from controllers.nodeset.reconcile import find_causes
 from controllers.nodeset.status import build_status
 from controllers.nodeset.structs import (
     ANNOTATION_CHECKED_FIRST,
+    ANNOTATION_DRAIN,
     LABEL_BUSY,
     LABEL_REVISION,
     ClaimMeta,
@@ -91,7 +92,7 @@ def _nodeset(size: int, *, deleted: bool = False, **spec: Any) -> NodeSet:
     template = PodTemplate({"containers": [{"name": "slurmd", "image": "a"}]})
     whole = NodeSetSpec("dev", template, ordinals=None if "max" in spec else size)
     meta = ObjectMeta(name="gpu", namespace="slurm", uid="u", deletion_timestamp=_MADE if deleted else None)
-    return NodeSet(meta, msgspec.structs.replace(whole, **spec))
+    return NodeSet(meta, replaced(whole, **spec))
 
 
 def _pod(nodeset: NodeSet, ordinal: int, present: str, is_bound: bool, is_busy: bool) -> Pod:
@@ -192,6 +193,20 @@ def _repaired(size: int, state: Any, words: tuple[str, ...], reason: str) -> Lar
     return _make(_repaired_set(size), size, words, reason, is_broken=True, surroundings=Surroundings(repairs=Repairs(repairs)))
 
 
+def _with_drain_requests(large: LargeSet) -> LargeSet:
+    """Each with words of its own."""
+    asked = ({**pod.metadata.annotations, ANNOTATION_DRAIN: f"fan {number}"} for number, pod in enumerate(large.pods))
+    changed = zip(large.pods, asked, strict=True)
+    return replace(large, pods=tuple(replaced(pod, metadata=replaced(pod.metadata, annotations=each)) for pod, each in changed))
+
+
+def _on_one_machine(large: LargeSet, size: int) -> LargeSet:
+    name = _machine_name(0)
+    pods = tuple(replaced(pod, spec=PodSpec(name)) for pod in large.pods)
+    machines = {name: _machine(0, is_cordoned=True, is_broken=True)}
+    return replace(large, pods=pods, machines=machines, surroundings=Surroundings(workers_on={name: size}))
+
+
 CASES: Mapping[str, Callable[[int], LargeSet]] = {
     "at rest": lambda size: _make(_nodeset(size, replicas=size), size),
     "to 0": lambda size: _make(_nodeset(size, replicas=0), size),
@@ -239,6 +254,16 @@ CASES: Mapping[str, Callable[[int], LargeSet]] = {
         SCALE_IN,
         jobs=_jobs(size),
         surroundings=Surroundings(drained_at=dict.fromkeys(range(size), NOW - 900)),
+    ),
+    "drains requested": lambda size: _with_drain_requests(_make(_nodeset(size, replicas=size), size)),
+    "settling": lambda size: _make(
+        _nodeset(size, replicas=size, update_strategy=UpdateStrategy(max_unavailable="10%", min_ready_seconds=60)),
+        size,
+        is_old=True,
+        surroundings=Surroundings(registered_since=dict.fromkeys(range(size), NOW - 1)),
+    ),
+    "on one machine": lambda size: _on_one_machine(
+        _make(_nodeset(size, replicas=size, remedies=_POLICY, machine_causes=_RULES, **_CHECKED), size), size
     ),
     "ghosts": lambda size: _make(_nodeset(size, min=0, max=size), size, _OFF, is_busy=True),
     "in blocks": lambda size: _make(

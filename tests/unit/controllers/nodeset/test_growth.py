@@ -12,6 +12,8 @@ import pytest
 
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import plan_nodeset
+from controllers.slurm.structs import Reservation
+from slurm.check_results import RESERVATION
 from tests.unit.controllers.nodeset.large_sets import CASES, see, tell
 
 ROOT = Path(__file__).parents[4]
@@ -85,6 +87,21 @@ def test_round_grows_with_its_set_and_no_faster(case: str) -> None:
     growth = {part: round(many[part] / few[part], 2) for part in few}
     assert max(growth.values()) < MOST, f"{growth}: {few} lines for {FEW} nodes, {many} for {MANY}"
     assert few["plan"] > 10 * FEW, "it does something for each node"
+
+
+def test_reservation_costs_a_set_no_more_than_its_own_nodes() -> None:
+    """One for maintenance may name all nodes of the cluster, and each set looks at it in each round."""
+
+    def lines(others: int) -> int:
+        large = CASES["at rest"](FEW)
+        nodes = ",".join(["gpu-[0-9]", *(f"set{number}-[0-9]" for number in range(others))])
+        large = replace(large, snapshot=replace(large.snapshot, reservations=(Reservation(f"{RESERVATION}a", node_list=nodes),)))
+        assert see(large).looked_at == frozenset(range(10))
+        with counting() as counted:
+            see(large)
+        return counted.count
+
+    assert lines(FEW) == lines(MANY)
 
 
 def test_a_step_of_each_with_each_other_would_be_seen() -> None:
