@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from changes.steps import Step
-from slurm.marks import DESIRED, STORAGE_CLASS
+from slurm.marks import DESIRED, GENERATION, KEPT, STORAGE_CLASS
 
 _CLASS_REMEDY = 'Set it back; docs/storage.md, "Another storage class", has more'
 _CLAIMS = "volumeClaimTemplates"
@@ -22,6 +22,8 @@ def settled(steps: Sequence[Step]) -> list[str]:
             continue
         if step.kind == "PersistentVolumeClaim":
             said += _kept_class(step)
+        elif step.kind == "Secret":
+            said += _kept_key(step)
         elif step.is_node_set:
             said += _kept_disks(step)
         elif step.is_node_group:
@@ -37,6 +39,16 @@ def _kept_class(step: Step) -> Iterator[str]:
     if now != has and (now or now != before):
         new = f"{now or 'the default class'} is for a new disk only"
         yield f"{step}: the disk keeps its StorageClass{f' {has}' if has else ''}; {new}. {_CLASS_REMEDY}"
+
+
+def _kept_key(step: Step) -> Iterator[str]:
+    before, now = (int(_annotations(manifest).get(GENERATION, 1)) for manifest in (step.old, step.new))
+    if before == now:
+        return
+    if KEPT in _annotations(step.new):
+        yield f"{step}: the key stays, as keys.keep lists it; generation {now} makes none. Take it out of keys.keep for a new key"
+    elif now == 1:
+        yield f"{step}: the key of generation {before} stays, as the first is made once. Set the generation back, or raise it for a new key"
 
 
 def _kept_disks(step: Step) -> Iterator[str]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from changes.disks import resizes
+from changes.settled import settled
 from changes.steps import Step
 
 NODESET = "slipway.dev/nodeset"
@@ -53,7 +54,7 @@ def consequences(steps: Sequence[Step]) -> list[str]:
     """For each workload that changes: whether its pods, and so its jobs, go on. For files changed in place: that no pod restarts."""
     said: list[str] = []
     updated = [step for step in steps if step.op == "update"]
-    files = [step for step in updated if step.kind in ("ConfigMap", "Secret") and not _is_for_controllers(step)]
+    files = [step for step in updated if step.kind in ("ConfigMap", "Secret") and not _is_for_controllers(step) and not settled([step])]
     for step in files:
         if has_slurms_files(step):
             said.append(f"{step.name}: slurmctld reads the new files within seconds, and hands them on; no pod restarts for it")

@@ -914,7 +914,7 @@ class Backup(TypedDict):
 
 
 class Keys(TypedDict):
-    """Generations of the cluster's keys: one more makes a new key. docs/accounting.md says what restarts; jobs run on."""
+    """Generations of the cluster's keys: one more makes a new key; 1 again makes none. docs/accounting.md says what restarts; jobs run on."""
 
     munge: NotRequired[int]
     """Generation of the munge key, with which Slurm's daemons and clients authenticate. Type: integer, 1 to 1,000. Default: `1`."""
@@ -923,7 +923,7 @@ class Keys(TypedDict):
     database: NotRequired[int]
     """Generation of the accounting database's password; for an external one, raise it when its Secret has changed. Type: integer, 1 to 1,000. Default: `1`."""
     keep: NotRequired[list[str]]
-    """Keys that stay as they are in the cluster, whatever their generation; docs/pulumi.md says which stacks need it. Type: list, each one of `munge`, `jwt`. Default: `[]`."""
+    """Keys that stay as they are in the cluster, whatever their generation; the preview says so, and docs/pulumi.md which stacks need it. Type: list, each one of `munge`, `jwt`. Default: `[]`."""
     spreadS: NotRequired[int]
     """Time in which all kubelets bring a changed Secret to their pods, in seconds: twice their syncFrequency, which is a minute by default. Type: integer, 10 to 240. Unit: seconds. Default: `120`."""
 

@@ -14,7 +14,7 @@ from configs.faults import ConfigFaults
 from configs.load import load_cluster
 from configs.models.cluster import Cluster
 from configs.render import slurm
-from slurm.marks import DESIRED, STORAGE_CLASS
+from slurm.marks import DESIRED, GENERATION, KEPT, STORAGE_CLASS
 from tests.plan.builders import Declare, Declared, declaring
 from tests.plan.every_key import Config, Key, Place, holds_keys, keys, model_of, others, reference_keys
 from tests.plan.key_cases import BASES, CASES, NOTHING, REFUSED, TOLD, Case
@@ -123,6 +123,8 @@ def _not_taken(resource: Declared) -> Iterator[str]:
     match resource.type.rpartition(":")[2]:
         case "PersistentVolumeClaim":
             yield f"metadata.annotations.{STORAGE_CLASS}"
+        case "Secret":
+            yield from (f"metadata.annotations.{mark}" for mark in (GENERATION, KEPT))
         case "NodeGroup":
             yield f"tags.{DESIRED}"
         case "NodeSet":

@@ -10,7 +10,8 @@ from changes.pulumi import read_preview
 from changes.settled import settled
 from changes.steps import NODE_GROUP, Op, Step, differences
 from changes.story import Level, Queue, tell
-from slurm.marks import DESIRED, STORAGE_CLASS
+from changes.workloads import consequences
+from slurm.marks import DESIRED, GENERATION, KEPT, STORAGE_CLASS
 
 
 def claim(has: str | None, before: str | None, now: str | None, op: Op = "update") -> Step:
@@ -37,6 +38,32 @@ def test_class_of_a_disk_that_is_there_stays_and_is_told(step: Step, words: str)
     said = settled([step])
     assert len(said) == bool(words)
     assert words in "".join(said)
+
+
+def key(before: str | None, now: str | None, *kept: str) -> Step:
+    """The Secret of a key that gets another generation."""
+    marks = [{} if generation is None else {GENERATION: generation} for generation in (before, now)]
+    old, new = ({"metadata": {"annotations": {**each, **dict.fromkeys(kept, "true")}}, "data": {}} for each in marks)
+    return Step("update", "", "Secret", "slurm", "dev-munge", old, new, tuple(differences(old, new)))
+
+
+KEYS: dict[str, tuple[Step, str]] = {
+    "first-again": (key("2", None), "the key of generation 2 stays, as the first is made once. Set the generation back, or raise it"),
+    "kept": (key("2", "3", KEPT), "the key stays, as keys.keep lists it; generation 3 makes none. Take it out of keys.keep"),
+    "rotated": (key("2", "3"), ""),
+    "rotated-for-the-first-time": (key(None, "2"), ""),
+    "an-earlier-one": (key("3", "2"), ""),
+    "kept-as-it-was": (key("2", "2", KEPT), ""),
+}
+
+
+@pytest.mark.parametrize(("step", "words"), KEYS.values(), ids=KEYS)
+def test_key_that_no_generation_changes_is_told(step: Step, words: str) -> None:
+    said = settled([step])
+    assert len(said) == bool(words)
+    assert words in "".join(said)
+    in_place = ["dev-munge: running pods get the new files in place within about a minute; none restarts for it"]
+    assert consequences([step]) == ([] if words else in_place)
 
 
 def a_set(size: str, storage_class: str | None = None, name: str = "scratch") -> dict[str, Any]:
