@@ -72,9 +72,10 @@ def _kept_machines(step: Step) -> Iterator[str]:
     before, now = (each.get(DESIRED) for each in tags)
     if before and now and before != now:
         cluster = step.new.get("clusterName") or step.old.get("clusterName")
+        first = "first, as EKS refuses a min above them: " if step.touches("scalingConfig", "minSize") else ""
         yield (
             f"{step}: the machines that are up stay as many as they are; desired {now} is for a new group only. To have {now}: "
-            f"aws eks update-nodegroup-config --cluster-name {cluster} --nodegroup-name NAME --scaling-config desiredSize={now}"
+            f"{first}aws eks update-nodegroup-config --cluster-name {cluster} --nodegroup-name NAME --scaling-config desiredSize={now}"
         )
 
 

@@ -96,8 +96,9 @@ def test_mount_options_of_a_mounted_volume_are_told() -> None:
     )
 
 
-def group(desired: str, version: str = "1") -> dict[str, Any]:
-    return {"clusterName": "ml", "tags": {DESIRED: desired}, "launchTemplate": {"version": version}}
+def group(desired: str, version: str = "1", least: int = 0) -> dict[str, Any]:
+    scaling = {"minSize": least}
+    return {"clusterName": "ml", "tags": {DESIRED: desired}, "launchTemplate": {"version": version}, "scalingConfig": scaling}
 
 
 def told_by_the_cli(op: str, new: dict[str, Any]) -> list[Step]:
@@ -120,6 +121,11 @@ def test_machines_of_a_node_group_stay_as_many_and_are_told() -> None:
     assert f"  {said}" in text(told)
     assert said in markdown(told, "t", "").replace("\\", "")
     assert as_json(told)["notApplied"] == [said]
+
+
+def test_raised_least_number_of_machines_says_what_comes_first() -> None:
+    [said] = settled(told_by_the_cli("update", group("16", least=16)))
+    assert "To have 16: first, as EKS refuses a min above them: aws eks update-nodegroup-config" in said
 
 
 @pytest.mark.parametrize(
