@@ -152,7 +152,8 @@ def _cut(part: Any, path: str) -> Any:
     fields = cast(dict[str, Any], part)
     if path in fields:
         return {key: each for key, each in fields.items() if key != path}
-    return {key: _cut(each, rest) if key == first else each for key, each in fields.items()}
+    cut = _cut(fields.get(first), rest)
+    return {**{key: each for key, each in fields.items() if key != first}, **({first: cut} if cut not in (None, {}) else {})}
 
 
 def steps(old: Resources, new: Resources) -> Iterator[Step]:
