@@ -178,10 +178,9 @@ def _kept(was: Any, will: Any, path: list[str]) -> Any:
 
 
 def test_change_of_every_key_is_applied_or_told(fates: dict[str, Fate]) -> None:
-    unsettled = {name: fate for name, fate in sorted(fates.items()) if name not in (*REFUSED, *NOTHING)}
-    assert not (missing := [f"{name}: {_WHAT_TO_ADD[fate]}" for name, fate in unsettled.items() if fate in _WHAT_TO_ADD]), "\n".join(
-        missing
-    )
+    missing = [f"{name}: {_WHAT_TO_ADD[fate]}" for name, fate in sorted(fates.items()) if fate in _WHAT_TO_ADD]
+    missing = [line for line in missing if line.partition(":")[0] not in (*REFUSED, *NOTHING)]
+    assert not missing, "\n".join(missing)
 
 
 def test_preview_tells_of_each_key_that_is_not_applied(fates: dict[str, Fate]) -> None:
