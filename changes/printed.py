@@ -23,6 +23,8 @@ def text(story: Story) -> list[str]:
         lines += [f"  {line}" for line in _item_lines(story.items)]
     if story.consequences:
         lines += ["", "What happens to running pods and jobs:", *(f"  {line}" for line in story.consequences)]
+    if story.not_applied:
+        lines += ["", "Not applied, and stays as it is:", *(f"  {line}" for line in story.not_applied)]
     if fate := _fate_lines(story):
         lines += ["", "The jobs that are there now:", *(f"  {line}" for line in fate)]
     if story.dangers:
@@ -43,6 +45,8 @@ def markdown(story: Story, title: str, counts: str) -> str:
         lines += ["", *_rest(story.items)] if len(story.items) > _MOST else []
     if story.consequences:
         lines += ["", "**What happens to running pods and jobs**", "", *(f"- {_escaped(line)}" for line in story.consequences)]
+    if story.not_applied:
+        lines += ["", "**Not applied, and stays as it is**", "", *(f"- {_escaped(line)}" for line in story.not_applied)]
     if fate := _fate_lines(story):
         lines += ["", "**The jobs that are there now**", "", *(f"- {_escaped(line)}" for line in fate)]
     return "\n".join(lines) + "\n"
@@ -67,6 +71,7 @@ def as_json(story: Story) -> dict[str, Any]:
             for item in story.items
         ],
         "consequences": list(story.consequences),
+        "notApplied": list(story.not_applied),
         "jobs": {
             "unknown": story.queue.unknown,
             "affected": [

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
-from changes.steps import Op, Step, differences
+from changes.steps import Op, Step, differences, step_of
 
 _OPS: Mapping[str, Op] = {
     "create": "create",
@@ -20,7 +20,6 @@ _OPS: Mapping[str, Op] = {
     "replace": "replace",
 }
 """The engine's operations. A replacement comes as `replace` with `create-replacement` and `delete-replaced`, which say no more."""
-_KUBERNETES = "kubernetes:"
 
 
 class PreviewError(ValueError):
@@ -28,7 +27,7 @@ class PreviewError(ValueError):
 
 
 def read_preview(text: str) -> list[Step]:
-    """The Kubernetes objects of a preview. Raises PreviewError."""
+    """The objects of a preview. Raises PreviewError."""
     try:
         digest: object = json.loads(text)
     except ValueError as error:
@@ -44,19 +43,15 @@ def read_preview(text: str) -> list[Step]:
 
 
 def _step(each: Mapping[str, Any]) -> Step | None:
-    """A step of an object; None for components, other providers and the halves of a replacement."""
+    """A step of an object; None for components, most of other providers and the halves of a replacement."""
     op = _OPS.get(str(each["op"]))
     old, new = (_inputs(each.get(side)) for side in ("oldState", "newState"))
     state: Mapping[str, Any] = each.get("newState") or each.get("oldState") or {}
     type_ = str(state.get("type") or each["urn"].split("::")[2].rpartition("$")[2])
-    if op is None or not type_.startswith(_KUBERNETES):
+    if op is None:
         return None
-    manifest = new or old
-    group, _, _ = str(manifest.get("apiVersion", "")).rpartition("/")
-    about: Mapping[str, Any] = manifest.get("metadata") or {}
     changed = tuple(differences(old, new)) if op in ("update", "replace") else ()
-    kind = str(manifest.get("kind") or type_.rpartition(":")[2])
-    return Step(op, group, kind, str(about.get("namespace") or ""), str(about.get("name") or ""), old, new, changed)
+    return step_of(op, type_, str(each["urn"]).rpartition("::")[2], old, new, changed)
 
 
 def _inputs(state: Mapping[str, Any] | None) -> Mapping[str, Any]:

@@ -1,4 +1,5 @@
-"""One object before and after a change, whoever found the change: standalone's dry run, a saved plan, or the pulumi CLI."""
+"""One object before and after a change, whoever found the change: standalone's dry run, a saved plan, or the pulumi CLI. Objects are those
+of Kubernetes, and node groups of EKS."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,6 +8,8 @@ from typing import Any, Literal, cast
 Op = Literal["create", "update", "replace", "delete", "same"]
 
 NODE_SET = ("slipway.dev", "NodeSet")
+NODE_GROUP = ("eks.aws", "NodeGroup")
+_NODE_GROUP_TYPE = "aws:eks/nodeGroup:NodeGroup"
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Step:
-    """What happens to one Kubernetes object. `old` is empty for a new object, `new` for an object that goes."""
+    """What happens to one object. `old` is empty for a new object, `new` for an object that goes."""
 
     op: Op
     group: str
@@ -43,6 +46,11 @@ class Step:
         return (self.group, self.kind) == NODE_SET
 
     @property
+    def is_node_group(self) -> bool:
+        """True for a node group of EKS, the only object here that is not one of Kubernetes."""
+        return (self.group, self.kind) == NODE_GROUP
+
+    @property
     def spec(self) -> Mapping[str, Any]:
         """The spec before the change; empty without one."""
         return self.old.get("spec", {})
@@ -55,6 +63,27 @@ class Step:
         """The old and the new value of a number in the spec; empty where it stays, or is no number."""
         found = [(each.old, each.new) for each in self.differences if each.path == ("spec", field)]
         return [(old, new) for old, new in found if isinstance(old, int) and isinstance(new, int)]
+
+
+def step_of(
+    op: Op,
+    type_: str,
+    name: str,
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    changed: tuple[Difference, ...],
+    is_retained: bool = False,
+) -> Step | None:
+    """The step of a resource of Pulumi, by its type, its own name and its inputs; None for components and for what nothing is told of."""
+    if type_ == _NODE_GROUP_TYPE:
+        return Step(op, *NODE_GROUP, "", name, old, new, changed, is_retained)
+    if not type_.startswith("kubernetes:"):
+        return None
+    manifest = new or old
+    group, _, _ = str(manifest.get("apiVersion", "")).rpartition("/")
+    about: Mapping[str, Any] = manifest.get("metadata") or {}
+    kind = str(manifest.get("kind") or type_.rpartition(":")[2])
+    return Step(op, group, kind, str(about.get("namespace") or ""), str(about.get("name") or ""), old, new, changed, is_retained)
 
 
 def differences(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[Difference]:

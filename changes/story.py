@@ -9,6 +9,7 @@ from changes.configuration import EMPTY, Configuration, Item, compare, parse
 from changes.data import losses
 from changes.jobs import Affected, Job, Stranded, affected, stranded
 from changes.parameters import Need
+from changes.settled import settled
 from changes.steps import Step
 from changes.workloads import CONFIGURATION, DrainPolicy, NodesTouched, consequences, drain_policies, nodes_touched
 from slurm.hostlists import fold
@@ -48,6 +49,8 @@ class Story:
     """True when the fate of jobs depends on which there are."""
     dangers: tuple[str, ...]
     level: Level
+    not_applied: tuple[str, ...] = ()
+    """What the stack file says anew and no deployment does, each with the remedy."""
     harms: tuple[str, ...] = ()
     """Of the dangers, what the change itself would do to running jobs: nobody has asked for it in the stack file."""
 
@@ -68,7 +71,7 @@ def tell(steps: Sequence[Step], queue: Queue) -> Story:
     quiet = all(step.op == "same" for step in steps)
     level = Level.DANGEROUS if dangers else Level.NOTHING if quiet else Level.CHANGES
     said = tuple(consequences(steps))
-    return Story(tuple(items), said, gone, fates, lost, queue, concerns, dangers, level, harms)
+    return Story(tuple(items), said, gone, fates, lost, queue, concerns, dangers, level, tuple(settled(steps)), harms)
 
 
 def configurations(steps: Iterable[Step]) -> tuple[Configuration, Configuration]:

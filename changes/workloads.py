@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from changes.disks import resizes
+from changes.settled import settled
 from changes.steps import Step
 
 NODESET = "slipway.dev/nodeset"
@@ -53,7 +54,7 @@ def consequences(steps: Sequence[Step]) -> list[str]:
     """For each workload that changes: whether its pods, and so its jobs, go on. For files changed in place: that no pod restarts."""
     said: list[str] = []
     updated = [step for step in steps if step.op == "update"]
-    files = [step for step in updated if step.kind in ("ConfigMap", "Secret") and not _is_for_controllers(step)]
+    files = [step for step in updated if step.kind in ("ConfigMap", "Secret") and not _is_for_controllers(step) and not settled([step])]
     for step in files:
         if has_slurms_files(step):
             said.append(f"{step.name}: slurmctld reads the new files within seconds, and hands them on; no pod restarts for it")
@@ -62,8 +63,8 @@ def consequences(steps: Sequence[Step]) -> list[str]:
         said.append(f"{', '.join(in_place)}: running pods get the new files in place within about a minute; none restarts for it")
     said += [f"{each}: the disk grows while it is in use, where its StorageClass lets disks grow" for each in resizes(steps)]
     for step in steps:
-        effect = _effect_on_nodes if step.is_node_set else _effect
-        if (step.kind in _WORKLOADS or step.is_node_set) and (words := effect(step)):
+        effect = _effect_on_nodes if step.is_node_set else _effect_on_machines if step.is_node_group else _effect
+        if (step.kind in _WORKLOADS or step.is_node_set or step.is_node_group) and (words := effect(step)):
             said.append(f"{step.kind} {step.name}: {words}")
     return said
 
@@ -144,6 +145,17 @@ def _effect_on_nodes(step: Step) -> str:
     if _rolls(step):
         said.append(_roll({**step.spec.get("updateStrategy", {}), **step.new.get("spec", {}).get("updateStrategy", {})}))
     return "; ".join(said) or "no pod restarts"
+
+
+def _effect_on_machines(step: Step) -> str:
+    """What becomes of the machines of a node group. Source: EKS' user guide, "Update a managed node group": pods are evicted first."""
+    if step.op == "delete":
+        return "goes with its machines, after the node sets on them"
+    if step.op == "replace":
+        return "a new group is made, then this one goes with its machines and the jobs on them: drain its node sets first"
+    if step.op == "update" and step.touches("launchTemplate"):
+        return "EKS replaces the machines, and first evicts their pods, which workers do not allow: drain its node sets first"
+    return ""
 
 
 def _roll(strategy: Mapping[str, Any]) -> str:

@@ -15,11 +15,12 @@ from components.objects import SKIP_AWAIT, declare
 from components.observability import COMPONENT as PROMETHEUS
 from configs.models.cluster import Cluster
 from configs.models.storage import Disk
+from slurm.marks import STORAGE_CLASS
 
 _FORCE = {"pulumi.com/patchForce": "true"}
 """In a stack from before this rule, Kubernetes' own controller has made the claim, and has its fields."""
 _CLASS = "spec.storageClassName"
-"""Changes of it are ignored, as in the set: another class would be another disk."""
+"""Changes of it are ignored, as in the set: another class would be another disk. The mark tells a preview of them."""
 
 
 class DisksArgs(TypedDict):
@@ -83,5 +84,6 @@ def build_claims(args: DisksArgs) -> list[Manifest]:
 def _claim(args: DisksArgs, component: str, name: str, disk: ClaimArgs) -> Manifest:
     # Not waited for: with WaitForFirstConsumer a claim binds only when the set's pod asks for it.
     full_name = f"{name}-{object_name(args['cluster'], component)}-0"
-    about = metadata(full_name, args["namespace"], labels(args["cluster"], component), {**SKIP_AWAIT, **_FORCE})
+    mark = {STORAGE_CLASS: disk["storage_class"]} if "storage_class" in disk else {}
+    about = metadata(full_name, args["namespace"], labels(args["cluster"], component), {**SKIP_AWAIT, **_FORCE, **mark})
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": about, "spec": claim_template(name, disk)["spec"]}

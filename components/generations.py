@@ -13,6 +13,7 @@ import pulumi
 import pulumi_random as random
 
 from components.objects import SECRET_DATA, encode
+from slurm.marks import GENERATION, KEPT
 
 KEY_LENGTH = 64
 """Letters and digits of a key: 380 bits. bcrypt, which the random provider adds to each, takes no more than 72."""
@@ -34,6 +35,11 @@ def random_text(name: str, length: int, opts: pulumi.ResourceOptions) -> random.
 def ignored(generation: int = 1, keep: bool = False) -> list[str]:
     """What a key's Secret ignores: its data in the first generation, and as long as the config says to keep the key."""
     return [SECRET_DATA] if generation == 1 or keep else []
+
+
+def marks(generation: int, keep: bool) -> dict[str, str]:
+    """Annotations of a key's Secret, by which a preview sees a generation that makes no key."""
+    return {**({GENERATION: str(generation)} if generation > 1 else {}), **({KEPT: "true"} if keep else {})}
 
 
 def annotations(**generations: int) -> dict[str, str]:

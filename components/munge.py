@@ -4,7 +4,7 @@ from typing import TypedDict
 
 import pulumi
 
-from components.generations import KEY_LENGTH, ignored, newest_key
+from components.generations import KEY_LENGTH, ignored, marks, newest_key
 from components.labels import labels, object_name
 from components.objects import declare, secret
 from configs.models.cluster import Cluster
@@ -49,6 +49,7 @@ class MungeSecret(pulumi.ComponentResource):
         lasting = pulumi.ResourceOptions(
             parent=self, protect=args["deletion_protection"], ignore_changes=ignored(args["generation"], args["keep"])
         )
-        declare(secret(secret_name, args["namespace"], labels(args["cluster"], "munge"), data), lasting)
+        told = marks(args["generation"], args["keep"])
+        declare(secret(secret_name, args["namespace"], labels(args["cluster"], "munge"), data, told), lasting)
         self.secret_name = pulumi.Output.from_input(secret_name)
         self.register_outputs({"secret_name": self.secret_name})

@@ -26,6 +26,7 @@ from components.pods import (
 from configs.models.cluster import Cluster
 from configs.models.node_pool import EksNodes, ExistingNodes, NodePool, Taint
 from configs.models.shapes import machine_of, shape_of
+from slurm.marks import DESIRED
 
 POOL_LABEL = "slipway.dev/pool"
 """On every node of an EKS pool, with the pool's name."""
@@ -363,4 +364,6 @@ def build_node_group(eks: EksNodesArgs) -> dict[str, Any]:
         "labels": eks["labels"],
         "taints": [{"key": taint["key"], "value": taint["value"], "effect": _EFFECTS[taint["effect"]]} for taint in eks["taints"]],
         "update_config": {"max_unavailable": 1},
+        # The number itself is the autoscaler's, and its changes are ignored: the tag tells a preview of them.
+        "tags": {DESIRED: str(eks["desired"])},
     }

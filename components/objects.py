@@ -120,9 +120,15 @@ def immutable_config_map(prefix: str, namespace: str, object_labels: dict[str, s
     return {**config_map(content_name(prefix, files), namespace, object_labels, files), "immutable": True}
 
 
-def secret(name: str, namespace: str, object_labels: dict[str, str], data: Mapping[str, pulumi.Input[str]]) -> Manifest:
+def secret(
+    name: str,
+    namespace: str,
+    object_labels: dict[str, str],
+    data: Mapping[str, pulumi.Input[str]],
+    annotations: dict[str, str] | None = None,
+) -> Manifest:
     """A Secret from values that are base64 already; pass Pulumi secrets, so that they stay secret in state, plans and logs."""
-    about = metadata(name, namespace, object_labels)
+    about = metadata(name, namespace, object_labels, annotations)
     return {"apiVersion": "v1", "kind": "Secret", "metadata": about, "type": "Opaque", "data": dict(data)}
 
 

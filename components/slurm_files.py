@@ -7,7 +7,7 @@ from typing import TypedDict
 
 import pulumi
 
-from components.generations import KEY_LENGTH, ignored, newest_key
+from components.generations import KEY_LENGTH, ignored, marks, newest_key
 from components.labels import Manifest, labels, object_name
 from components.objects import config_map, declare, secret
 from configs.models.cluster import Cluster
@@ -63,7 +63,8 @@ class SlurmFiles(pulumi.ComponentResource):
         data = {"jwt_hs256.key": newest_key(f"{secret_name}-key", args["jwt_generation"], KEY_LENGTH, kept)}
         ignoring = ignored(args["jwt_generation"], args["keep_jwt"])
         lasting = pulumi.ResourceOptions(parent=self, protect=protected, ignore_changes=ignoring, aliases=moved)
-        declare(secret(secret_name, namespace, labels(cluster, "slurmctld"), data), lasting)
+        told = marks(args["jwt_generation"], args["keep_jwt"])
+        declare(secret(secret_name, namespace, labels(cluster, "slurmctld"), data, told), lasting)
         config = build_config(args)
         declare(config, pulumi.ResourceOptions(parent=self, aliases=moved))
         self.config_name = pulumi.Output.from_input(config["metadata"]["name"])

@@ -102,7 +102,7 @@ class EksNodes(TypedDict):
     min: NotRequired[int]
     """Least number of machines in the node group. Type: integer, 0 to 2,147,483,647. Default: `0`."""
     desired: NotRequired[int]
-    """Number of machines at first; the autoscaler may change it. Type: integer, 0 to 2,147,483,647. Default: `min`."""
+    """Number of machines of a new group; later it is the autoscaler's, and a change is not applied: the preview says so, with the command that sets it. Type: integer, 0 to 2,147,483,647. Default: `min`."""
     amiType: NotRequired[str]
     """EKS's name for the machine image. Machines without GPUs need one without NVIDIA, such as AL2023_x86_64_STANDARD. Type: string (one of EKS' machine images for Linux, such as AL2023_x86_64_NVIDIA or CUSTOM, at most 60 characters). Default: `AL2023_x86_64_NVIDIA`."""
     capacityType: NotRequired[str]
@@ -236,9 +236,9 @@ class VolumeClaim(TypedDict):
     mountPath: str
     """Where the worker pod has it. Type: string (a plain absolute path, without spaces, `..` or a slash at the end). Required."""
     size: str
-    """Size of the disk. Type: string (a size such as 100Gi (units Mi, Gi, Ti, M, G, T), at most 12 characters). Required."""
+    """Size of the disk. Disks that are there keep their size; the preview has the command that grows them. Type: string (a size such as 100Gi (units Mi, Gi, Ti, M, G, T), at most 12 characters). Required."""
     storageClass: NotRequired[str]
-    """StorageClass of the disk. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: the Kubernetes cluster's own default class."""
+    """StorageClass of the disk. Disks that are there keep their class; with another `name`, each node gets a new disk. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: the Kubernetes cluster's own default class."""
 
 
 class VolumeClaimRetention(TypedDict):
@@ -431,7 +431,7 @@ class Disk(TypedDict):
     """A disk of one pod (ReadWriteOnce)."""
 
     storageClass: NotRequired[str]
-    """StorageClass of the disk. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: the Kubernetes cluster's own default class."""
+    """StorageClass of the disk. A daemon's disk that is there keeps its class; the preview says so. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: the Kubernetes cluster's own default class."""
     size: NotRequired[str]
     """Size of the disk. Type: string (a size such as 100Gi (units Mi, Gi, Ti, M, G, T), at most 12 characters). Default: `5Gi`."""
 
@@ -519,7 +519,7 @@ class NfsServer(TypedDict):
     """An NFS server in the cluster, for those without a shared file system: one pod on one disk, which every `nfsServer: true` shares."""
 
     storageClass: NotRequired[str]
-    """StorageClass of the server's disk. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: the Kubernetes cluster's own default class."""
+    """StorageClass of the server's disk. A disk that is there keeps its class; the preview says so. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: the Kubernetes cluster's own default class."""
     size: str
     """Size of the server's disk. Type: string (a size such as 100Gi (units Mi, Gi, Ti, M, G, T), at most 12 characters). Required."""
     clusterIP: str
@@ -914,7 +914,7 @@ class Backup(TypedDict):
 
 
 class Keys(TypedDict):
-    """Generations of the cluster's keys: one more makes a new key. docs/accounting.md says what restarts; jobs run on."""
+    """Generations of the cluster's keys: one more makes a new key; 1 again makes none. docs/accounting.md says what restarts; jobs run on."""
 
     munge: NotRequired[int]
     """Generation of the munge key, with which Slurm's daemons and clients authenticate. Type: integer, 1 to 1,000. Default: `1`."""
@@ -923,7 +923,7 @@ class Keys(TypedDict):
     database: NotRequired[int]
     """Generation of the accounting database's password; for an external one, raise it when its Secret has changed. Type: integer, 1 to 1,000. Default: `1`."""
     keep: NotRequired[list[str]]
-    """Keys that stay as they are in the cluster, whatever their generation; docs/pulumi.md says which stacks need it. Type: list, each one of `munge`, `jwt`. Default: `[]`."""
+    """Keys that stay as they are in the cluster, whatever their generation; the preview says so, and docs/pulumi.md which stacks need it. Type: list, each one of `munge`, `jwt`. Default: `[]`."""
     spreadS: NotRequired[int]
     """Time in which all kubelets bring a changed Secret to their pods, in seconds: twice their syncFrequency, which is a minute by default. Type: integer, 10 to 240. Unit: seconds. Default: `120`."""
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from changes.data import RETENTION, takes_claims
-from changes.disks import SIZE, quantity
+from changes.disks import quantity
 from changes.steps import Difference, Op, Step, differences
+from slurm.marks import STORAGE_CLASS
 from standalone.plan import MASK, masked
 from standalone.readiness import has_failed
 from standalone.render import CRD, DECLARED_IN, PROTECT, RETAIN, Document, Key, key_of, value_at
@@ -200,18 +201,20 @@ def steps(found: Sequence[ObjectChange]) -> list[Step]:
 
 
 def left_as_they_are(found: Sequence[ObjectChange]) -> list[str]:
-    """Fields whose declared value no longer counts, as their resource ignores changes: what is declared, and what stays. No keys, and no
-    size of a disk whose claim is declared itself."""
+    """Fields whose declared value no longer counts, as their resource ignores changes: what is declared, and what stays. No keys, and
+    nothing of disks whose claims are declared themselves: `changes.settled` tells of these."""
     said: list[str] = []
     claims = {change.key.name for change in found if change.document and change.key.kind == "PersistentVolumeClaim"}
     for change in found:
         if change.document is None or change.live is None or change.key.kind == "Secret":
             continue  # a key stays until it is rotated, which is what its declaration means, and is shown to nobody
+        if annotation_of(change.document.manifest, STORAGE_CLASS):
+            continue
         for path in change.document.ignored:
             for each in differences(value_at(change.live, path), masked(value_at(change.document.resource.inputs, path)), path):
                 where = ".".join(each.path).replace(".[", "[")
-                grows = path[-1] == _CLAIMS and each.path[-len(SIZE) :] == SIZE and _claims_of(change) <= claims
-                if each.new is not None and not grows and not _is_same_quantity(each.old, each.new):
+                has_claims = path[-1] == _CLAIMS and _claims_of(change) <= claims
+                if each.new is not None and not has_claims and not _is_same_quantity(each.old, each.new):
                     said.append(f"{change.key}: {where} stays {each.old}; {each.new} is for a new one only.")
     return said
 

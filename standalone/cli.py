@@ -176,10 +176,11 @@ def explain(
     steps = previews.read_pulumi(file)
     previews.refuse_resizes(steps, None if offline else Where(kubeconfig, context))
     story = previews.story_of(steps, lambda: previews.jobs_of(steps, None if offline else Where(kubeconfig, context)))
-    counted = show.counts([Change(step.op, step.kind, step.name) for step in steps])
+    objects = [step for step in steps if not step.is_node_group]
+    counted = show.counts([Change(step.op, step.kind, step.name) for step in objects])
     preview_output.tell(screen, story)
     screen.say(f"\nKubernetes objects: {counted}", "bold")
-    checks = [] if no_check else preview_output.check(screen, [step.new for step in steps if step.op != "delete"], check_with)
+    checks = [] if no_check else preview_output.check(screen, [step.new for step in objects if step.op != "delete"], check_with)
     written = {"check": config_check.as_json(checks)}
     preview_output.write(screen, story, "pulumi preview", preview_output.with_words(counted, checks), written, json_file, markdown_file)
     preview_output.end(story, checks, exit_code)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from changes.steps import Difference, Step, differences
+from changes.steps import Difference, Step, differences, step_of
 from standalone.replacement import replacing_path
 
 MASK = "[secret]"
@@ -176,18 +176,16 @@ def compare(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> list[Chang
 
 
 def saved_steps(found: Iterable[Change], old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> Iterator[Step]:
-    """The changes of Kubernetes objects between two plans' JSON, which `compare` found."""
+    """The changes of objects between two plans' JSON, which `compare` found."""
     before, after = ({each["urn"]: each for each in (plan or {}).get("resources", [])} for plan in (old, new))
     for change in found:
-        if change.op == "cli" or not change.type.startswith("kubernetes:"):
+        if change.op == "cli":
             continue
         known = before.get(change.old_urn, {})
         was, will = known.get("inputs", {}), after.get(change.urn, {}).get("inputs", {})
-        about: Mapping[str, Any] = (will or was).get("metadata") or {}
-        group, _, _ = str((will or was).get("apiVersion", "")).rpartition("/")
-        kind, namespace, name = change.type.rpartition(":")[2], str(about.get("namespace") or ""), str(about.get("name") or "")
         is_retained = bool(known.get("options", {}).get("retainOnDelete"))
-        yield Step(change.op, group, kind, namespace, name, was, will, change.differences, is_retained)
+        if step := step_of(change.op, change.type, change.name, was, will, change.differences, is_retained):
+            yield step
 
 
 def _counts(resource: Mapping[str, Any]) -> bool:

@@ -45,7 +45,8 @@ class NfsServer(Model):
     """An NFS server in the cluster, for those without a shared file system: one pod on one disk, which every `nfsServer: true` shares."""
 
     storage_class: ObjectName | None = None
-    """StorageClass of the server's disk. Default: the Kubernetes cluster's own default class."""
+    """StorageClass of the server's disk. A disk that is there keeps its class; the preview says so. Default: the Kubernetes cluster's own
+    default class."""
     size: Size
     """Size of the server's disk."""
     cluster_ip: IPAddress

@@ -182,9 +182,10 @@ class VolumeClaim(Model):
     mount_path: AbsolutePath = Field(examples=["/scratch"])
     """Where the worker pod has it."""
     size: Size
-    """Size of the disk."""
+    """Size of the disk. Disks that are there keep their size; the preview has the command that grows them."""
     storage_class: ObjectName | None = Field(default=None, examples=["gp3"])
-    """StorageClass of the disk. Default: the Kubernetes cluster's own default class."""
+    """StorageClass of the disk. Disks that are there keep their class; with another `name`, each node gets a new disk. Default: the
+    Kubernetes cluster's own default class."""
 
 
 class VolumeClaimRetention(Model):

@@ -30,7 +30,12 @@ def example(name: str) -> dict[str, Any]:
 
 def edited(name: str, edits: Mapping[str, Any]) -> dict[str, Any]:
     """An example with some values replaced: `nodeSets[0].size`, `partitions[+]` for one more at the end."""
-    raw = example(name)
+    return with_edits(example(name), edits)
+
+
+def with_edits(config: Mapping[str, Any], edits: Mapping[str, Any]) -> dict[str, Any]:
+    """A config with some values replaced."""
+    raw = copy.deepcopy(dict(config))
     for path, value in edits.items():
         parts = [int(part) if part.isdecimal() else part for part in re.findall(r"[^.\[\]]+", path)]
         parent: Any = raw
