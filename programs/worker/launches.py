@@ -18,7 +18,8 @@ from slurm.ports import CHECKS_PORT
 SPOOL = "/var/spool/slurmd"
 _SIGNS = ("Can not read return code from slurmstepd", "slurmstepd return code", "Could not launch JobId=")
 """What slurmd 26.05 says where a slurmstepd has ended before it could begin: of a batch job, an allocation, or any job's extern step."""
-_BEGINS = "Launching batch JobId="
+_NAMES = ("Launching batch JobId=", "already killed, do not launch batch job")
+"""What names a batch job that slurmd is about to start, and one that Slurm has taken back before that, as its extern step has failed."""
 _MOST_JOBS = 64
 _RECENT_S = 60.0
 _PAUSE_S = 5.0
@@ -33,8 +34,8 @@ def is_sign(line: str) -> bool:
 
 
 def job_in(line: str) -> str:
-    """The job that such a line names, or the batch job that slurmd is about to start; empty for all other lines."""
-    return find_job(line)[0] if _BEGINS in line or is_sign(line) else ""
+    """The job that such a line names, or the batch job that slurmd starts or no longer starts; empty for all other lines."""
+    return find_job(line)[0] if is_sign(line) or any(words in line for words in _NAMES) else ""
 
 
 def find_fault(spool: str = SPOOL, deadline_s: float = _LOOK_S) -> str:

@@ -107,7 +107,7 @@ def test_only_slurmds_own_refusal_is_a_failure(row: str, result: str | None) -> 
         pytest.param(waiting_job(reason="Dependency"), "", id="waits-for-another-job"),
         pytest.param({**waiting_job(), "job_state": ["PENDING", "COMPLETING"]}, "wait", id="taken-back-now"),
         pytest.param({"job_state": ["RUNNING"], "state_reason": "Prolog"}, "wait", id="its-failure-is-not-told-yet"),
-        pytest.param({"job_state": ["RUNNING"], "state_reason": "None"}, "", id="runs"),
+        pytest.param({"job_state": ["RUNNING"], "state_reason": "None"}, "wait", id="runs-or-its-failure-is-not-told-yet"),
         pytest.param({"job_state": ["COMPLETED"]}, "", id="ended"),
         pytest.param({}, "", id="unknown"),
     ],
@@ -155,11 +155,12 @@ def test_jobs_of_a_drained_node_come_back_with_words() -> None:
     slurm.jobs = {
         "7": [taken_back, taken_back, held_job()],
         "8": [waiting_job()],
-        "9": [{"job_state": ["RUNNING"], "state_reason": "None"}],
+        "9": [running := {"job_state": ["RUNNING"], "state_reason": "None"}],
+        "11": [running, waiting_job()],
     }
-    launches_of(slurm).look(Suspect(NODES[0], jobs=("7", "8", "9", "10")))
-    assert sorted(slurm.freed) == [("7", "release"), ("8", "start")]
-    assert slurm.remarks == dict.fromkeys(("7", "8"), "did not start on gpu-0: check launch: no job starts")
+    launches_of(slurm).look(Suspect(NODES[0], jobs=("7", "8", "9", "10", "11")))
+    assert sorted(slurm.freed) == [("11", "start"), ("7", "release"), ("8", "start")]
+    assert slurm.remarks == dict.fromkeys(("7", "8", "11"), "did not start on gpu-0: check launch: no job starts")
 
 
 def test_node_that_slurm_has_drained_gives_its_jobs_back_and_keeps_the_reason() -> None:

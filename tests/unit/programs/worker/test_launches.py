@@ -15,6 +15,7 @@ from programs.worker.launches import find_fault, is_sign, job_in
         pytest.param("error: _handle_return_code: Can not read return code from slurmstepd: Input/output error", "", True, id="no-code"),
         pytest.param("error: slurmstepd return code -1: Unspecified error", "", True, id="bad-code"),
         pytest.param("Could not launch JobId=3 SLUID=s1E and not able to requeue it, cancelling job", "3", True, id="allocation"),
+        pytest.param("JobId=7 SLUID=s0E already killed, do not launch batch job", "7", False, id="batch-taken-back-before"),
         pytest.param("launch task StepId=19.0 request from UID:10001 GID:10001 HOST:198.18.255.11 PORT:57062", "", False, id="step"),
         pytest.param("error: JobId=13 SLUID=s1E prolog failed status=0:9", "", False, id="prolog-which-slurm-drains-for"),
         pytest.param("", "", False, id="empty"),
