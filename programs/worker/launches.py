@@ -38,13 +38,25 @@ def job_in(line: str) -> str:
     return find_job(line)[0] if is_sign(line) or any(words in line for words in _NAMES) else ""
 
 
-def find_fault(spool: str = SPOOL, deadline_s: float = _LOOK_S) -> str:
-    """Why slurmd cannot write to its spool; empty where it can. A file system that does not answer has a deadline, too."""
-    found: list[str] = []
-    looking = threading.Thread(target=lambda: found.append(_write(spool)), daemon=True)
-    looking.start()
-    looking.join(deadline_s)
-    return found[0] if found else f"{spool} does not answer within {deadline_s:.0f} s"
+class Spool:
+    """slurmd's folder, and the thread that tries it: no second one begins while a file system has not answered the first."""
+
+    def __init__(self, path: str = SPOOL) -> None:
+        self._path = path
+        self._found: list[str] = []
+        self._looking: threading.Thread | None = None
+
+    def find_fault(self, deadline_s: float = _LOOK_S) -> str:
+        """Why slurmd cannot write to it; empty where it can. A file system that does not answer has a deadline, too."""
+        if self._looking is None or not self._looking.is_alive():
+            self._found = []
+            self._looking = threading.Thread(target=self._look, args=(self._found,), daemon=True)
+            self._looking.start()
+        self._looking.join(deadline_s)
+        return self._found[0] if self._found else f"{self._path} does not answer within {deadline_s:.0f} s"
+
+    def _look(self, found: list[str]) -> None:
+        found.append(_write(self._path))
 
 
 def _write(spool: str) -> str:
@@ -69,6 +81,7 @@ class Launches:
         self._node, self._collector, self._user, self._say = node, collector, user, say
         self._jobs = deque[tuple[float, str]](maxlen=_MOST_JOBS)
         self._has_failed = threading.Event()
+        self._spool = Spool()
 
     def hear(self, line: str) -> None:
         """Takes a line of the log; from the thread that passes the log on."""
@@ -93,7 +106,7 @@ class Launches:
 
     def _tell(self) -> set[str]:
         """Tells of the failed launch, and gives the jobs that it named."""
-        fault = find_fault()
+        fault = self._spool.find_fault()
         for _ in range(_TRIES):
             jobs = self._recent()
             about = {"check": LAUNCH, "result": "failed" if fault else "unknown", "found": fault, "kind": "node", "maxDrained": 0}
