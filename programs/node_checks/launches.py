@@ -33,8 +33,8 @@ _TEST_S = 30
 _PARALLEL = 8
 _MOST_WAITING = 1024
 _PASSED_FOR_S, _MOST_PASSED_FOR_S = 30.0, 120.0
-"""So long a test that passed counts, and twice as long the next one soon after: a user whose jobs fail by themselves, or who writes slurmd's
-words into its log, has no node reserved again and again."""
+"""So long a test that passed counts, and twice as long the next one soon after: a user whose jobs fail by themselves, or who writes
+slurmd's words into its log, has no node reserved again and again."""
 _PAUSE_S, _TRIES = 1.0, 10
 _MOST_LOOKS = _TEST_S + 10
 """Another look at the node may take as long as its test job."""
