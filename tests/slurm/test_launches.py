@@ -186,3 +186,16 @@ def test_no_job_takes_slurmds_port_while_slurmd_is_down(cluster: ChecksCluster) 
     shell(cluster, "pkill -KILL -x slurmd", SOUND)
     wait_for("slurmd", lambda: cluster.containers[f"{SOUND}/slurmd"].log.count("slurmd started on") > before, 60)
     assert shell(cluster, f"cat /tmp/{job}.out", SOUND) == ""
+
+
+def test_batch_job_is_not_lost_while_munge_is_away(cluster: ChecksCluster) -> None:
+    """slurmd ends with munged: what it cannot verify it refuses, and Slurm takes that for the failure of the job."""
+    shell(cluster, "mv /usr/sbin/munged /root && pkill -KILL -x munged")
+    try:
+        wait_for("slurmd's end", lambda: shell(cluster, "pgrep -c -x slurmd || true").strip() == "0")
+        job = cluster.batch(f"--nodelist={NODE}")
+        wait_for("Slurm to take it back", lambda: cluster.job(job)["restart_cnt"] == 1, 120)
+    finally:
+        shell(cluster, "mv /root/munged /usr/sbin")
+    wait_for("slurmd", lambda: shell(cluster, "pgrep -c -x slurmd || true").strip() == "1")
+    assert "PENDING" in cluster.job(job)["job_state"]
