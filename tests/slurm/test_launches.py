@@ -17,6 +17,8 @@ FOLDER = Path("/var/tmp/slipway-launches")
 NODE, SOUND = "gpu-1", "gpu-0"
 """The node that tests break, and the one of tests that are to find nothing: a node may tell of its last failure when its test is over."""
 SPOOL, GROUPS = "/var/spool/slurmd", "/sys/fs/cgroup/memory"
+SLURMD = "'^slurmd(-wlm)?$'"
+"""Its name for pgrep: it is slurmd-wlm once it has read changed files."""
 READ_ONLY = 'mount --bind "{0}" "{0}" && mount -o remount,bind,ro "{0}"'
 STEPD = 'mv "$(readlink -f /usr/sbin/slurmstepd)" /root/slurmstepd'
 STEPD_BACK = 'mv /root/slurmstepd "$(readlink -m /usr/sbin/slurmstepd)"'
@@ -147,7 +149,7 @@ def test_line_in_slurmds_log_has_one_test_job_run_and_drains_nothing(cluster: Ch
     """slurmd's log quotes what users write, so any line may be a user's."""
     worker = cluster.containers[f"{SOUND}/slurmd"]
     before, launched = worker.log.count("a job of Slurm is tried"), worker.log.count("Launching batch JobId=")
-    shell(cluster, "echo 'error: slurmstepd return code -1: Unspecified error' >/proc/$(pgrep -o -x slurmd)/fd/2", SOUND)
+    shell(cluster, f"echo 'error: slurmstepd return code -1: Unspecified error' >/proc/$(pgrep -o {SLURMD})/fd/2", SOUND)
     wait_for("the report", lambda: worker.log.count("a job of Slurm is tried") > before, 30)
     wait_for("the test job", lambda: worker.log.count("Launching batch JobId=") > launched, 30)
     wait_for("its end", lambda: "No reservations" in cluster.slurm("scontrol", "show", "reservation"), 60)
@@ -183,7 +185,7 @@ def test_no_job_takes_slurmds_port_while_slurmd_is_down(cluster: ChecksCluster) 
     job = cluster.batch(f"--nodelist={SOUND}", script=f"python3 -c {shlex.quote(thief)}")
     wait_for("the thief", lambda: shell(cluster, "pgrep -c -u alice python3 || true", SOUND).strip() == "1", 60)
     before = cluster.containers[f"{SOUND}/slurmd"].log.count("slurmd started on")
-    shell(cluster, "pkill -KILL -x slurmd", SOUND)
+    shell(cluster, f"pkill -KILL {SLURMD}", SOUND)
     wait_for("slurmd", lambda: cluster.containers[f"{SOUND}/slurmd"].log.count("slurmd started on") > before, 60)
     assert shell(cluster, f"cat /tmp/{job}.out", SOUND) == ""
 
@@ -192,10 +194,10 @@ def test_batch_job_is_not_lost_while_munge_is_away(cluster: ChecksCluster) -> No
     """slurmd ends with munged: what it cannot verify it refuses, and Slurm takes that for the failure of the job."""
     shell(cluster, "mv /usr/sbin/munged /root && pkill -KILL -x munged")
     try:
-        wait_for("slurmd's end", lambda: shell(cluster, "pgrep -c -x slurmd || true").strip() == "0")
+        wait_for("slurmd's end", lambda: shell(cluster, f"pgrep -c {SLURMD} || true").strip() == "0")
         job = cluster.batch(f"--nodelist={NODE}")
         wait_for("Slurm to take it back", lambda: cluster.job(job)["restart_cnt"] == 1, 120)
     finally:
         shell(cluster, "mv /root/munged /usr/sbin")
-    wait_for("slurmd", lambda: shell(cluster, "pgrep -c -x slurmd || true").strip() == "1")
+    wait_for("slurmd", lambda: shell(cluster, f"pgrep -c {SLURMD} || true").strip() == "1")
     assert "PENDING" in cluster.job(job)["job_state"]
