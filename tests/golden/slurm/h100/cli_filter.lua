@@ -95,11 +95,12 @@ local function warn_of_lost_output(options)
   end
 end
 
--- Slurm 26.05 tells a batch job SLURM_TRES_PER_TASK alone; launch scripts, those of Ray among them, read the older variable.
+-- Slurm 26.05 tells a batch job SLURM_TRES_PER_TASK alone; launch scripts, those of Ray among them, read the older variable. srun reads both
+-- and refuses a type that only one of them has.
 local function tell_gpus_per_task(job)
-  local gpus = string.match(job.tres_per_task or "", "gres[/:]gpu[^,]*[=:](%d+)")
+  local kind, gpus = string.match(job.tres_per_task or "", "gres[/:]gpu:?([^,=:]*)[=:](%d+)")
   if gpus and (job.script or "") ~= "" then
-    job.environment["SLURM_GPUS_PER_TASK"] = gpus
+    job.environment["SLURM_GPUS_PER_TASK"] = kind == "" and gpus or kind .. ":" .. gpus
   end
 end
 
@@ -143,7 +144,13 @@ function slurm_cli_pre_submit(options, component)
   return slurm.SUCCESS
 end
 
+-- srun has its step now, and the addresses of the job's nodes, which slurmctld does not change with the job: images/slurm/root/spank.c.
+-- An older plugin lacks the function.
 function slurm_cli_post_submit(component, job, step)
+  local forget = package.loadlib("/usr/lib/slipway/slipway_root.so", "slipway_forget_addresses")
+  if forget then
+    forget()
+  end
   return slurm.SUCCESS
 end
 
