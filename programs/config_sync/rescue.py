@@ -17,8 +17,8 @@ from . import copies, slurm, untold
 from .plan import some
 from .untold import Job
 
-SLACK_S = 120.0
-"""Seconds beyond the prologs' own time: for what SPANK plugins do, and for messages that are sent again."""
+SLACK_S = 180.0
+"""Seconds beyond the prologs' own time: for the 150 that our SPANK plugin gives itself, and for messages that are sent again."""
 _LOOK_S = 15.0
 _AT_ONCE = 20
 """Jobs that one look deals with: config_sync has other work."""

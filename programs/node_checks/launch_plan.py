@@ -20,8 +20,8 @@ _REQUEUE_S = 125
 _CLOSED = frozenset({"DRAIN", "DOWN", "FAIL", "NOT_RESPONDING"})
 
 Free = Literal["release", "start", "wait", ""]
-"""What gives a job its place back: the end of a hold, or of the wait after a requeue; `wait` while Slurm still takes it back; empty for a
-job that runs, or waits for something else."""
+"""What gives a job its place back: the end of a hold, or of the wait after a requeue; `wait` while Slurm still takes it back, or takes it
+for running, as it may not have heard of the failure; empty for a job that has ended, or waits for something else."""
 
 
 def read_launch(row: str) -> Outcome | None:
@@ -55,7 +55,7 @@ def most_drained(nodes: Mapping[str, Node], name: str) -> int:
 def plan_free(job: Mapping[str, Any]) -> Free:
     """How a job that its node could not start gets its place back, from its record in `scontrol show job --json`."""
     states, reason = job.get("job_state", ()), str(job.get("state_reason", ""))
-    if "COMPLETING" in states or ("RUNNING" in states and reason == "Prolog"):
+    if "COMPLETING" in states or "RUNNING" in states:
         return "wait"
     if "PENDING" not in states or not job.get("restart_cnt"):
         return ""

@@ -32,8 +32,9 @@ _AGAIN_S = 60.0
 _TEST_S = 30
 _PARALLEL = 8
 _MOST_WAITING = 1024
-_PASSED_FOR_S = 30.0
-"""So long a test that passed counts: a user whose jobs fail by themselves has no node reserved again and again."""
+_PASSED_FOR_S, _MOST_PASSED_FOR_S = 30.0, 120.0
+"""So long a test that passed counts, and twice as long the next one soon after: a user whose jobs fail by themselves, or who writes
+slurmd's words into its log, has no node reserved again and again."""
 _PAUSE_S, _TRIES = 1.0, 10
 _MOST_LOOKS = _TEST_S + 10
 """Another look at the node may take as long as its test job."""
@@ -75,7 +76,8 @@ class Launches:
     ) -> None:
         self._slurm, self._note, self._say, self._clock, self._pause = slurm, note, say, clock, pause
         self._suspects = queue.Queue[Suspect](_MOST_WAITING)
-        self._passed_at: dict[str, float] = {}
+        self._passed: dict[str, tuple[float, float]] = {}
+        """By node, until when the last test that passed counts, and for how many seconds it did."""
 
     def put(self, report: Report) -> None:
         """Takes a node's report. One that finds no room comes again with the node's next failure."""
@@ -120,6 +122,10 @@ class Launches:
 
     def _look(self, suspect: Suspect) -> tuple[Node | None, bool]:
         """The node after a look, and whether this one could judge it."""
+        if not suspect.fault and self._clock() < self._passed.get(suspect.node, (0.0, 0.0))[0]:
+            node = self._slurm.nodes(suspect.node).get(suspect.node)
+            if node is None or is_closed(node) or not _is_noted(node):
+                return node, True
         with self._reserved(suspect.node) as held:
             node = self._slurm.nodes(suspect.node).get(suspect.node)
             if node is None or not held or is_closed(node):
@@ -162,15 +168,18 @@ class Launches:
 
     def _judge(self, node: Node, held: Reservation, fault: str = "") -> None:
         """Notes what the node is at fault with, or what a test job shows. A failure that is noted ends with a test job that starts."""
-        is_noted = LAUNCH in failures(read_results(node.extra) or {})
-        if not fault and not is_noted and self._clock() - self._passed_at.get(node.name, float("-inf")) < _PASSED_FOR_S:
-            return
         outcome = Outcome(FAILED, fault) if fault else self._slurm.try_launch(node, held, _TEST_S)
         if outcome.result == PASSED:
-            self._passed_at[node.name] = self._clock()
-        if outcome.result == FAILED or (outcome.result == PASSED and is_noted):
+            self._count_pass(node.name)
+        if outcome.result == FAILED or (outcome.result == PASSED and _is_noted(node)):
             most = most_drained(self._slurm.all_briefly(), node.name)
             self._note(Report(node.name, collector.LAUNCH, "", (Found(LAUNCH, outcome.result, outcome.found, "node", most),)))
+
+    def _count_pass(self, name: str) -> None:
+        until, lasted_s = self._passed.get(name, (0.0, 0.0))
+        is_soon = lasted_s and self._clock() < until + _MOST_PASSED_FOR_S
+        lasts_s = min(2 * lasted_s, _MOST_PASSED_FOR_S) if is_soon else _PASSED_FOR_S
+        self._passed[name] = self._clock() + lasts_s, lasts_s
 
     def _free(self, jobs: Iterable[str], node: Node) -> None:
         """Gives jobs that a closed node could not start their place back. Slurm takes a moment to requeue them."""
@@ -191,3 +200,8 @@ class Launches:
         except SlurmError:
             return False  # it has ended
         return free == "wait"
+
+
+def _is_noted(node: Node) -> bool:
+    """True where Slurm keeps a failed launch of the node."""
+    return LAUNCH in failures(read_results(node.extra) or {})

@@ -18,7 +18,8 @@ from slurm.ports import CHECKS_PORT
 SPOOL = "/var/spool/slurmd"
 _SIGNS = ("Can not read return code from slurmstepd", "slurmstepd return code", "Could not launch JobId=")
 """What slurmd 26.05 says where a slurmstepd has ended before it could begin: of a batch job, an allocation, or any job's extern step."""
-_BEGINS = "Launching batch JobId="
+_NAMES = ("Launching batch JobId=", "already killed, do not launch batch job")
+"""What names a batch job that slurmd is about to start, and one that Slurm has taken back before that, as its extern step has failed."""
 _MOST_JOBS = 64
 _RECENT_S = 60.0
 _PAUSE_S = 5.0
@@ -33,17 +34,29 @@ def is_sign(line: str) -> bool:
 
 
 def job_in(line: str) -> str:
-    """The job that such a line names, or the batch job that slurmd is about to start; empty for all other lines."""
-    return find_job(line)[0] if _BEGINS in line or is_sign(line) else ""
+    """The job that such a line names, or the batch job that slurmd starts or no longer starts; empty for all other lines."""
+    return find_job(line)[0] if is_sign(line) or any(words in line for words in _NAMES) else ""
 
 
-def find_fault(spool: str = SPOOL, deadline_s: float = _LOOK_S) -> str:
-    """Why slurmd cannot write to its spool; empty where it can. A file system that does not answer has a deadline, too."""
-    found: list[str] = []
-    looking = threading.Thread(target=lambda: found.append(_write(spool)), daemon=True)
-    looking.start()
-    looking.join(deadline_s)
-    return found[0] if found else f"{spool} does not answer within {deadline_s:.0f} s"
+class Spool:
+    """slurmd's folder, and the thread that tries it: no second one begins while a file system has not answered the first."""
+
+    def __init__(self, path: str = SPOOL) -> None:
+        self._path = path
+        self._found: list[str] = []
+        self._looking: threading.Thread | None = None
+
+    def find_fault(self, deadline_s: float = _LOOK_S) -> str:
+        """Why slurmd cannot write to it; empty where it can. A file system that does not answer has a deadline, too."""
+        if self._looking is None or not self._looking.is_alive():
+            self._found = []
+            self._looking = threading.Thread(target=self._look, args=(self._found,), daemon=True)
+            self._looking.start()
+        self._looking.join(deadline_s)
+        return self._found[0] if self._found else f"{self._path} does not answer within {deadline_s:.0f} s"
+
+    def _look(self, found: list[str]) -> None:
+        found.append(_write(self._path))
 
 
 def _write(spool: str) -> str:
@@ -68,6 +81,7 @@ class Launches:
         self._node, self._collector, self._user, self._say = node, collector, user, say
         self._jobs = deque[tuple[float, str]](maxlen=_MOST_JOBS)
         self._has_failed = threading.Event()
+        self._spool = Spool()
 
     def hear(self, line: str) -> None:
         """Takes a line of the log; from the thread that passes the log on."""
@@ -92,7 +106,7 @@ class Launches:
 
     def _tell(self) -> set[str]:
         """Tells of the failed launch, and gives the jobs that it named."""
-        fault = find_fault()
+        fault = self._spool.find_fault()
         for _ in range(_TRIES):
             jobs = self._recent()
             about = {"check": LAUNCH, "result": "failed" if fault else "unknown", "found": fault, "kind": "node", "maxDrained": 0}

@@ -106,6 +106,8 @@ class Worker:
                 break
             say(f"{end}; starting it again in {_AGAIN_S} s (jobs' steps run on)")
             self._pause(_AGAIN_S)
+            self._await_munge()
+            self._is_to_restart = False
             self._await_gpus()
             try:
                 node = read(self._name).node
@@ -117,7 +119,6 @@ class Worker:
     def _run_slurmd(self, is_booted: bool) -> int:
         command = ["slurmd", "-D", *(["-b"] if is_booted else []), "--conf-server", self._server, "-N", self._name]
         command += ["--instance-id", self._instance] if self._instance else []
-        self._is_to_restart = False
         out = self._log.fd
         slurmd = subprocess.Popen(command, cwd="/", env={**os.environ, "LD_PRELOAD": _BCAST}, stdout=out, stderr=out)
         self._started_at = time.monotonic()
@@ -141,6 +142,13 @@ class Worker:
                 say(f"waiting for munged and for slurmctld at {self._server}")
             tries += 1
             self._pause(0.25)
+
+    def _await_munge(self) -> None:
+        """Before slurmd starts again: without munge it would refuse what slurmctld sends, and a batch job that it refuses has FAILED."""
+        if not self._signals.is_stopping and not _has_munge():
+            say("slurmd waits for munged")
+            while not self._signals.is_stopping and not _has_munge():
+                self._pause(0.25)
 
     def _settle(self) -> Node | None:
         """Until nothing of an earlier pod is left; gives the node as it is then, or None when the pod is about to end."""
@@ -244,7 +252,8 @@ class Worker:
                     reading = read(self._name)  # nvidia-smi may have taken long
                     change = plan_gpus(reading.node, fault) if reading.node else None
                 if isinstance(change, Restart):
-                    self._restart(node)
+                    say(f"slurmctld has not heard this node (state {node.state}); registering again")
+                    self.restart()
                     pause_s = 1
                 elif change:
                     write(self._name, change, reading)
@@ -257,8 +266,8 @@ class Worker:
                     say(f"could not look after the registration, trying again: {error}")
                 told = str(error)
 
-    def _restart(self, node: Node) -> None:
-        say(f"slurmctld has not heard this node (state {node.state}); registering again")
+    def restart(self) -> None:
+        """Has slurmd end, and start again; from any thread."""
         self._started_at = time.monotonic()
         self._is_to_restart = True
         self._signals.wake()
@@ -342,7 +351,15 @@ def main() -> int:
     machine = instance(os.environ.get(ENVIRONMENT, ""), _boot())
     worker = Worker(os.uname().nodename, controller, is_elastic, gpus, is_checked_first, machine)
     # In this process: a container of its own for munged takes a third of the CPU time that it takes to start a worker.
-    _keep("munged", Munged(say, controller, float(os.environ.get("SLIPWAY_KEY_LATEST_S") or LATEST_S)).run)
+    munged = Munged(say, controller, float(os.environ.get("SLIPWAY_KEY_LATEST_S") or LATEST_S))
+
+    def run_munged() -> int:
+        try:
+            return munged.run()
+        finally:
+            worker.restart()
+
+    _keep("munged", run_munged)
     return worker.run()
 
 

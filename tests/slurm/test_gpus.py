@@ -111,7 +111,7 @@ def test_node_whose_gpu_vanishes_takes_no_job_and_comes_back_by_itself(cluster: 
         waiting = cluster.submit("--nodelist=fix-0", "--gpus=4", "--mem=50")
         log = cluster.containers["fix-0/slurmd"]
         wait_for("words", lambda: "slurmd waits until the GPUs are those of the config: 3 GPUs, and the config says 4" in log.log)
-        wait_for("a node without slurmd", lambda: cluster.inside("fix-0", "pgrep --exact slurmd") == "")
+        wait_for("a node without slurmd", lambda: cluster.inside("fix-0", "pgrep --exact 'slurmd|slurmd-wlm'") == "")
         assert "DRAIN" in cluster.state("fix-0")
         assert (cluster.job(waiting), cluster.job(other)) == ("PENDING", "RUNNING")
         cluster.inside("fix-0", "mknod --mode=666 /dev/nvidia3 c 195 3")
@@ -128,7 +128,7 @@ def test_node_that_starts_with_too_few_gpus_never_registers_until_they_are_there
     cluster.worker("fix-0", gpus=3)
     try:
         wait_for("the drain", lambda: cluster.reason("fix-0") == FAULT, deadline_s=60)
-        assert cluster.inside("fix-0", "pgrep --exact slurmd") == ""
+        assert cluster.inside("fix-0", "pgrep --exact 'slurmd|slurmd-wlm'") == ""
         cluster.inside("fix-0", "mknod --mode=666 /dev/nvidia3 c 195 3")
         wait_for("an idle node", lambda: cluster.state("fix-0") == "IDLE+CLOUD", deadline_s=90)
     finally:

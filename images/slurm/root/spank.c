@@ -39,6 +39,7 @@
 SPANK_PLUGIN(slipway_root, 1)
 spank_f slurm_spank_init, slurm_spank_init_post_opt, slurm_spank_local_user_init, slurm_spank_job_prolog, slurm_spank_job_epilog, slurm_spank_task_init_privileged,
     slurm_spank_task_init, slurm_spank_task_post_fork, slurm_spank_task_exit;
+int slipway_forget_addresses(void *lua);
 #pragma GCC visibility pop
 
 /* Of bcast.c, which slurmstepd has preloaded; a client has none. */
@@ -352,12 +353,17 @@ int slurm_spank_task_exit(spank_t spank, int count, char **arguments) {
 
 /* With its step, srun gets the addresses of the job's nodes. slurmctld lists them at the job's start and does not shorten the list with the job
    (26.05.5): the nodes behind one that is gone have their neighbours' addresses. Without a list, srun asks slurmctld for those of now. The list's
-   type is not in Slurm's headers: zeros are an empty one. */
-static void forget_addresses(void) {
+   type is not in Slurm's headers: zeros are an empty one.
+
+   cli_filter.lua calls it, as SPANK's first hook after that comes when the program of --bcast has been sent. It is a function of Lua's that takes and
+   returns nothing. */
+int slipway_forget_addresses(void *lua) {
     static const char empty[256];
     typedef void set_addresses(const void *list);
     set_addresses *set = (set_addresses *)dlsym(RTLD_DEFAULT, "fwd_set_alias_addrs");
+    (void)lua;
     if (set) set(empty);
+    return 0;
 }
 
 /* srun, when it has its step and before it launches it. */
@@ -365,7 +371,6 @@ int slurm_spank_local_user_init(spank_t spank, int count, char **arguments) {
     (void)spank;
     (void)count;
     (void)arguments;
-    forget_addresses();
     root_mpi_launch();
     return ESPANK_SUCCESS;
 }

@@ -144,7 +144,13 @@ function slurm_cli_pre_submit(options, component)
   return slurm.SUCCESS
 end
 
+-- srun has its step now, and the addresses of the job's nodes, which slurmctld does not change with the job: images/slurm/root/spank.c.
+-- An older plugin lacks the function.
 function slurm_cli_post_submit(component, job, step)
+  local forget = package.loadlib("/usr/lib/slipway/slipway_root.so", "slipway_forget_addresses")
+  if forget then
+    forget()
+  end
   return slurm.SUCCESS
 end
 

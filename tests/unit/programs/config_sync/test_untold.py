@@ -1,7 +1,9 @@
 """Jobs of which no node was told: which they are, what becomes of them, and that being killed at any write loses none."""
 
 import dataclasses
+import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +24,12 @@ NODES = frozenset({"a", "b"})
 LOST = Job("7", "7", is_running=True, reason="Prolog", started=BOOT, nodes=NODES, is_batch=True, may_requeue=True)
 TEXT = "said by others"
 END = "\x1fbadcafe"
+
+
+def test_job_that_our_own_plugin_prepares_is_not_taken_for_lost() -> None:
+    plugin = (Path(__file__).parents[4] / "images/slurm/root/spank.c").read_text()
+    [given_s] = re.findall(r"SCRIPT_S = (\d+)", plugin)
+    assert int(given_s) + 30 <= rescue.SLACK_S
 
 
 def test_reading_takes_squeues_fields_whatever_a_comment_holds() -> None:

@@ -107,7 +107,7 @@ def test_only_slurmds_own_refusal_is_a_failure(row: str, result: str | None) -> 
         pytest.param(waiting_job(reason="Dependency"), "", id="waits-for-another-job"),
         pytest.param({**waiting_job(), "job_state": ["PENDING", "COMPLETING"]}, "wait", id="taken-back-now"),
         pytest.param({"job_state": ["RUNNING"], "state_reason": "Prolog"}, "wait", id="its-failure-is-not-told-yet"),
-        pytest.param({"job_state": ["RUNNING"], "state_reason": "None"}, "", id="runs"),
+        pytest.param({"job_state": ["RUNNING"], "state_reason": "None"}, "wait", id="runs-or-its-failure-is-not-told-yet"),
         pytest.param({"job_state": ["COMPLETED"]}, "", id="ended"),
         pytest.param({}, "", id="unknown"),
     ],
@@ -143,10 +143,24 @@ def test_node_without_proof_stays_in_service(outcome: Outcome) -> None:
 def test_user_whose_jobs_fail_has_a_node_tried_once_in_a_while() -> None:
     slurm, clock = cluster_of(STARTS), [0.0]
     launches = launches_of(slurm, clock)
-    for at in (0.0, 5.0, 29.0, 31.0):
-        clock[0] = at
+    tried_at: list[int] = []
+    for at in [*range(0, 600, 5), 900]:
+        clock[0] = float(at)
+        before = len(slurm.log)
         launches.look(Suspect(NODES[0]))
-    assert [operation for operation, _ in slurm.log].count("try") == 2
+        tried_at += [at] * (len(slurm.log) > before)
+    assert tried_at == [0, 30, 90, 210, 330, 450, 570, 900]
+    assert {operation for operation, _ in slurm.log} == {"reserve", "try", "release"}
+
+
+def test_node_that_was_tried_a_moment_ago_still_gives_the_jobs_of_slurms_drain_back() -> None:
+    slurm = cluster_of(STARTS)
+    launches = launches_of(slurm)
+    launches.look(Suspect(NODES[0]))
+    slurm.drain(NODES[0], "batch job complete failure")
+    slurm.jobs["7"] = [held_job()]
+    launches.look(Suspect(NODES[0], jobs=("7",)))
+    assert slurm.freed == [("7", "release")]
 
 
 def test_jobs_of_a_drained_node_come_back_with_words() -> None:
@@ -155,11 +169,12 @@ def test_jobs_of_a_drained_node_come_back_with_words() -> None:
     slurm.jobs = {
         "7": [taken_back, taken_back, held_job()],
         "8": [waiting_job()],
-        "9": [{"job_state": ["RUNNING"], "state_reason": "None"}],
+        "9": [running := {"job_state": ["RUNNING"], "state_reason": "None"}],
+        "11": [running, waiting_job()],
     }
-    launches_of(slurm).look(Suspect(NODES[0], jobs=("7", "8", "9", "10")))
-    assert sorted(slurm.freed) == [("7", "release"), ("8", "start")]
-    assert slurm.remarks == dict.fromkeys(("7", "8"), "did not start on gpu-0: check launch: no job starts")
+    launches_of(slurm).look(Suspect(NODES[0], jobs=("7", "8", "9", "10", "11")))
+    assert sorted(slurm.freed) == [("11", "start"), ("7", "release"), ("8", "start")]
+    assert slurm.remarks == dict.fromkeys(("7", "8", "11"), "did not start on gpu-0: check launch: no job starts")
 
 
 def test_node_that_slurm_has_drained_gives_its_jobs_back_and_keeps_the_reason() -> None:

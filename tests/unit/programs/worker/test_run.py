@@ -76,6 +76,7 @@ def test_slurmd_that_is_started_again_while_slurm_is_silent_says_no_new_boot(tmp
     """With slurm.returnToService below 2, `-b` beside running jobs ends them (measured on 26.05)."""
     log = tmp_path / "slurmd.log"
     program(tmp_path, "scontrol", "echo 'Unable to contact slurm controller' >&2; exit 1")
+    program(tmp_path, "munge", "true")
     program(tmp_path, "slurmd", f'echo "$*" >> {log}; (($(wc -l < {log}) < 2)) || kill -TERM $PPID; exit 1')
     code = """
 from programs.worker import run
