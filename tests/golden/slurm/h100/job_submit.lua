@@ -9,6 +9,8 @@ local NO_VAL16, NO_VAL = 65534, 4294967294 -- what a request has that does not m
 local RECEIVERS = {  }
 -- Folders that each node and each job has for itself.
 local OWN_FOLDERS = { "/tmp", "/var/tmp", "/dev/shm", "/run", "/scratch" }
+-- Volumes, which outlast jobs, also where they lie below one of those.
+local VOLUMES = { "/data", "/scratch" }
 
 local function has(list, name)
   for _, each in ipairs(list) do
@@ -71,16 +73,20 @@ local function unknown_qos(given)
   end
 end
 
--- A path below a folder of the job's own, which is gone when the job ends; nil for any other.
+local function within(folders, path)
+  for _, folder in ipairs(folders) do
+    if path == folder or string.sub(path, 1, #folder + 1) == folder .. "/" then
+      return folder
+    end
+  end
+end
+
+-- The folder of the job's own that a path is in, and that is gone when the job ends; nil for any other path.
 local function lost(path, folder)
   if string.sub(path, 1, 1) ~= "/" then
     path = folder .. "/" .. path
   end
-  for _, own in ipairs(OWN_FOLDERS) do
-    if path == own or string.sub(path, 1, #own + 1) == own .. "/" then
-      return own
-    end
-  end
+  return not within(VOLUMES, path) and within(OWN_FOLDERS, path) or nil
 end
 
 local function warn_of_lost_output(options)
