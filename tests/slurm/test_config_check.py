@@ -17,7 +17,7 @@ from images.build import build
 from standalone import cli
 from standalone.config_check import Subject, archive, command
 from tests.slurm.image_pods import PROJECT
-from tests.unit.configs.stacks import cluster
+from tests.unit.configs.stacks import GONE, cluster
 
 CONTAINERS = """[containers]
 default_ulimits = ["nofile=1024:1024", "nproc=1000:1000"]
@@ -31,7 +31,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "dev": {},
     "without-accounting": {"accounting": {"enabled": False}},
     "node-without-an-address": {"slurm": {"raw": ["NodeName=old-[1-2] CPUs=2 State=DOWN", "PartitionName=old Nodes=old-[1-2]"]}},
-    "accounts-of-an-administrator": {"partitions[0].settings": {"AllowAccounts": "theirs", "DenyQos": "slow"}},
+    "accounts-of-an-administrator": {"accounting.accounts": GONE, "partitions[0].settings": {"AllowAccounts": "theirs", "DenyQos": "slow"}},
     "quiet": {"slurm": {"settings": {"SlurmctldDebug": "quiet", "LogTimeFormat": "thread_id"}}},
 }
 TREE = "TopologyPlugin=topology/tree\n"
