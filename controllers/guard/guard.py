@@ -126,13 +126,14 @@ class Guard:
 
     async def look(self, name: Name) -> None:
         """One look at an object, and what has to be done about it. Raises ApiError, and ValueError for a record that cannot be read."""
-        declared = self._record.declared(name)
-        if declared is None or self._record.is_paused:
+        record = self._record
+        declared = record.declared(name)
+        if declared is None or record.is_paused:
             return
         try:
             live = await self._api.get(_whole(name), self._namespace, name[1])
         except NotFound:
-            await self._look_at_missing(name, declared)
+            await self._look_at_missing(name, declared, record)
             return
         self._missing_since.pop(name, None)
         about: Mapping[str, Any] = live["metadata"]
@@ -144,9 +145,9 @@ class Guard:
         (self._paused.add if word and word != STOPPED else self._paused.discard)(name)
         (self._stopped.add if word == STOPPED else self._stopped.discard)(name)
         if not word:
-            await self._look_at(name, declared, live)
+            await self._look_at(name, declared, record, live)
 
-    async def _look_at(self, name: Name, declared: Declared, live: dict[str, Any]) -> None:
+    async def _look_at(self, name: Name, declared: Declared, record: Record, live: dict[str, Any]) -> None:
         program = program_of(self._record_meta(name))
         if (mended := fields.mended(live, program)) is not None:
             about = {"resourceVersion": live["metadata"]["resourceVersion"], "managedFields": mended}
@@ -167,7 +168,8 @@ class Guard:
         if not change:
             self._settled[name] = fields.deployed_at(entries)
             return
-        if not may_restore(change, live, self._record_time(name), self._settled.get(name, "")):
+        # A record that came since has its own time and its own words: by its time, what is older would be restored.
+        if self._record is not record or not may_restore(change, live, self._record_time(name), self._settled.get(name, "")):
             return  # looked at again when the record or the object changes
         words = say_change(change, entries, live)
         if self._fights.is_lost(name, self._clock.now()):
@@ -178,7 +180,7 @@ class Guard:
         self._fights.note(name, self._clock.now())
         await self._tell(name, live, "Restored", f"restored to what was deployed: {words}")
 
-    async def _look_at_missing(self, name: Name, declared: Declared) -> None:
+    async def _look_at_missing(self, name: Name, declared: Declared, record: Record) -> None:
         if name in self._paused:  # it went while it was to be left alone: the next deployment makes it again
             return
         now = self._clock.now()
@@ -193,7 +195,7 @@ class Guard:
                 "object is gone and stays so until the next deployment: what others had set in it is not known", object=" ".join(name)
             )
             return
-        if not await self._is_still_declared(name) or not await self._is_listed(manifest):
+        if not await self._is_still_declared(name) or not await self._is_listed(manifest) or self._record is not record:
             return
         if self._fights.is_lost(name, now):
             if name not in self._stopped:

@@ -181,13 +181,14 @@ class Stack:
         return KINDS[kind].path(self.namespace, name)
 
     @contextlib.asynccontextmanager
-    async def guarded(self, conflicts: int = 0) -> AsyncGenerator[Guard]:
-        """A guard that has looked at everything, until it is killed. Its first restores meet so many conflicts."""
+    async def guarded(self, conflicts: int = 0, meanwhile: Callable[[], Awaitable[None]] | None = None) -> AsyncGenerator[Guard]:
+        """A guard that has looked at everything, until it is killed. Its first restores meet so many conflicts; `meanwhile` happens after
+        each dry run."""
         config = KubeConfig.from_file(str(self.server.kubeconfig())).get()
         assert config is not None
         api = connect(config)
         for verb in ("apply", "patch"):
-            setattr(api, verb, contended(getattr(api, verb), conflicts))
+            setattr(api, verb, contended(getattr(api, verb), conflicts, meanwhile))
         guard = Guard(api, self.namespace, "dev", "guard-0", SYSTEM, Pace(settle_s=SETTLE_S, retry_most_s=0.5))
         tasks = [
             asyncio.create_task(work()) for work in (guard.record_informer.run, *(each.run for each in guard.informers.values()), guard.run)
@@ -204,15 +205,20 @@ class Stack:
             assert [each for each in ended if not isinstance(each, asyncio.CancelledError)] == []
 
 
-def contended(apply: Callable[..., Awaitable[Any]], conflicts: int) -> Callable[..., Awaitable[Any]]:
-    """An apply that finds the object changed so many times, as while a rollout writes its status."""
+def contended(
+    apply: Callable[..., Awaitable[Any]], conflicts: int, meanwhile: Callable[[], Awaitable[None]] | None
+) -> Callable[..., Awaitable[Any]]:
+    """An apply that finds the object changed so many times, as while a rollout writes its status; `meanwhile` follows each dry run."""
     left = [None] * conflicts
 
     async def call(*args: Any, **more: Any) -> Any:
         if left and not more.get("dry_run"):
             left.pop()
             raise Conflict("the object has been modified", 409, "Conflict")
-        return await apply(*args, **more)
+        answer = await apply(*args, **more)
+        if meanwhile is not None and more.get("dry_run"):
+            await meanwhile()
+        return answer
 
     return call
 

@@ -1,7 +1,7 @@
 """The guard against a real API server: what is edited or deleted by hand is restored, and what a deployment does is left alone."""
 
 import base64
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
@@ -246,6 +246,36 @@ async def test_deployment_that_goes_on_is_left_alone_and_then_kept(stack: Stack)
         await stack.patch("ConfigMap", "files", MINE)
         await becomes(lambda: stack.has(newer["data"]))
         await stack.apply({**newer, "data": {"slurm.conf": "ClusterName=newest\n"}})  # no conflict: the guard is no third party
+
+
+async def test_deployment_that_ends_during_a_look_is_kept(stack: Stack) -> None:
+    """The look began with the record of the deployment before: what it would restore is older than the record that is there now."""
+    newer = {**FILES, "data": {"slurm.conf": "ClusterName=newer\n"}}
+    ends: list[Callable[[], Awaitable[None]]] = []
+
+    async def meanwhile() -> None:
+        if ends:
+            await ends.pop()()
+
+    async with stack.guarded(meanwhile=meanwhile) as guard:
+
+        def versions() -> set[str]:
+            return {each.metadata.resource_version for each in guard.record_informer.store.values()}
+
+        before = versions()
+
+        async def end() -> None:
+            await stack.record(newer, *STACK[1:])
+            await eventually(lambda: versions() != before)
+
+        await eventually(lambda: len(guard.queue) == 0)
+        await next_second()
+        ends.append(end)
+        await stack.apply(newer)
+        await eventually(lambda: not ends and versions() != before)
+        await guard.look(("ConfigMap", "files"))
+        assert await stack.has(newer["data"])
+        assert await stack.events("files") == []
 
 
 async def test_object_that_left_the_stack_is_not_made_again(stack: Stack) -> None:
