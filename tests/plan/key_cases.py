@@ -50,7 +50,7 @@ BASES: Mapping[str, Config] = {
                 {"name": "chat", "kind": "slack", "urlSecret": "chat"},
                 {"name": "ops", "kind": "mail", "to": ["ops@example.com"]},
             ],
-            "login.groups": [{"name": "hpc", "gid": 20_001}],
+            "login.groups[+]": {"name": "hpc", "gid": 20_002},
             "storage.mounts": [{"name": "data", "mountPath": "/data", "hostPath": "/data"}],
         },
     ),
