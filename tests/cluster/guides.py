@@ -18,8 +18,8 @@ _COMMAND = re.compile(rf"^(?:    )?((?:{_PROGRAMS}) .+)$|`((?:{_PROGRAMS}) [^`]*
 
 
 def commands(guide: str) -> list[str]:
-    """The commands of a guide, a pipeline over two lines as one. Left out: one with `...`, which stands for something, one for inside a job,
-    with $SLURM_JOB_ID, or a verb alone, as `kubectl edit` but not `sbatch job.sh`."""
+    """The commands of a guide, a pipeline over two lines as one. Left out: one with `...`, which stands for something, one with
+    $SLURM_JOB_ID, which is for inside a job, or a verb alone, as `kubectl edit` but not `sbatch job.sh`."""
     text = re.sub(r"\|\n\s+", "| ", (ROOT / guide).read_text())
     shown = [one or other for one, other in _COMMAND.findall(text)]
     shown = [command for command in shown if "..." not in command and "$SLURM_JOB_ID" not in command]

@@ -116,7 +116,8 @@ WAYS = {
     "srun": ("srun --gpus=1 --quiet ./probe.sh", "0"),
     "ssh-to-a-node": (
         "job=$(sbatch --parsable --gpus=1 --output=/dev/null --wrap 'sleep 300'); node=; "
-        'until [ -n "$node" ]; do node=$(squeue -h -j $job -t R -o %N); sleep 0.2; done; ssh $node ./probe.sh; scancel $job',
+        'until [ -n "$node" ]; do node=$(squeue -h -j $job -t R -o %N); sleep 0.2; done; '
+        "srun --jobid=$job --overlap --quiet true; ssh $node ./probe.sh; scancel $job",
         "0",
     ),
 }

@@ -116,6 +116,7 @@ def declaring() -> Generator[Declare]:
     finally:
         asyncio.set_event_loop(None)
         loop.close()
+        pulumi.runtime.reset_options()  # what these Outputs promised is nobody's to wait for
 
 
 def _as_it_is(config: Cluster, *_: Any) -> Cluster:
