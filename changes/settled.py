@@ -1,4 +1,4 @@
-"""What the stack file says anew of objects that keep it as it was when they were made: no deployment applies it. Pure.
+"""Changes of the stack file that no deployment applies, because the object keeps the value that it was created with. Pure.
 
 Sources: Kubernetes, "Persistent Volumes": a claim's class is fixed; components/node_pool.py: the machines of a node group are the
 autoscaler's.
@@ -15,7 +15,7 @@ _CLAIMS = "volumeClaimTemplates"
 
 
 def settled(steps: Sequence[Step]) -> list[str]:
-    """What stays although the stack file says otherwise, a line each with the remedy."""
+    """One line for each such change, with the remedy."""
     said: list[str] = []
     for step in steps:
         if step.op not in ("update", "same"):

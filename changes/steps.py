@@ -74,7 +74,7 @@ def step_of(
     changed: tuple[Difference, ...],
     is_retained: bool = False,
 ) -> Step | None:
-    """The step of a resource of Pulumi, by its type, its own name and its inputs; None for components and for what nothing is told of."""
+    """The step of a Pulumi resource, from its type, name and inputs; None for components and for resources that previews leave out."""
     if type_ == _NODE_GROUP_TYPE:
         return Step(op, *NODE_GROUP, "", name, old, new, changed, is_retained)
     if not type_.startswith("kubernetes:"):

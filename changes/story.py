@@ -50,7 +50,7 @@ class Story:
     dangers: tuple[str, ...]
     level: Level
     not_applied: tuple[str, ...] = ()
-    """What the stack file says anew and no deployment does, each with the remedy."""
+    """Changes of the stack file that no deployment applies, each with its remedy."""
     harms: tuple[str, ...] = ()
     """Of the dangers, what the change itself would do to running jobs: nobody has asked for it in the stack file."""
 

@@ -150,9 +150,9 @@ def _effect_on_nodes(step: Step) -> str:
 def _effect_on_machines(step: Step) -> str:
     """What becomes of the machines of a node group. Source: EKS' user guide, "Update a managed node group": pods are evicted first."""
     if step.op == "delete":
-        return "goes with its machines, after the node sets on them"
+        return "the group and its machines are deleted, after the node sets on them"
     if step.op == "replace":
-        return "a new group is made, then this one goes with its machines and the jobs on them: drain its node sets first"
+        return "EKS creates a new group, then deletes this one with its machines and the jobs on them: drain its node sets first"
     if step.op == "update" and step.touches("launchTemplate"):
         return "EKS replaces the machines, and first evicts their pods, which workers do not allow: drain its node sets first"
     return ""

@@ -6,6 +6,7 @@ Python counts as a change of the modules beside it and above it.
 
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -13,10 +14,7 @@ import grimp
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ROOMS = (
-    *("changes", "components", "configs", "controllers", "images", "local", "policies", "programs", "provider"),
-    *("slurm", "standalone", "tests"),
-)
+ROOMS: tuple[str, ...] = (*tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["root_packages"], "tests")
 ALWAYS: tuple[str, ...] = ("tests.unit.test_documents",)
 SECONDS = 45
 

@@ -191,7 +191,7 @@ GLOBAL_VALUES: Mapping[str, Value] = {
             "node_reg_mem_percent": _number(100),
             "validate_nodeaddr_threads": _number(64, 1),
         },
-        retired={"rl_log_freq": "stands in Slurm's manual, but slurmctld 26.05 does not read it. Leave it out."},
+        retired={"rl_log_freq": "is in Slurm's manual, but slurmctld 26.05 ignores it. Remove it."},
     ),
     "SlurmdParameters": SLURMD_PARAMETERS,
     "SrunPortRange": Text(r"\d{1,5}-\d{1,5}", "two ports, as in 60001-63000"),

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from controllers.files.progress import SlurmctldPod
+from controllers.files.progress import DaemonPod
 from controllers.runtime.clock import Clock
 from controllers.runtime.errors import ApiError
 from controllers.runtime.informer import Informer
@@ -47,7 +47,7 @@ class Word:
     is_second: bool
 
 
-def plan_words(files: Iterable[ConfigMap], pods: Iterable[SlurmctldPod]) -> list[Word]:
+def plan_words(files: Iterable[ConfigMap], pods: Iterable[DaemonPod]) -> list[Word]:
     """The changes of the annotation that are due; none while there is no ConfigMap, as the pod keeps the files that it has."""
     version = "-".join(each.metadata.resource_version for each in sorted(files, key=lambda each: each.metadata.name))
     if not version:
@@ -68,7 +68,7 @@ class FileDelivery:
         self,
         daemon: str,
         files: Informer[ConfigMap],
-        pods: Informer[SlurmctldPod],
+        pods: Informer[DaemonPod],
         writer: Writer,
         clock: Clock,
         twice_after_s: float = TWICE_AFTER_S,
@@ -90,7 +90,7 @@ class FileDelivery:
             try:
                 wait_s = await self.look()
             except ApiError as error:
-                log.warning(f"{self._daemon}'s kubelet could not be told of changed files", error=str(error))
+                log.warning(f"could not notify {self._daemon}'s kubelet of changed files", error=str(error))
                 wait_s = AGAIN_S
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), wait_s)
@@ -107,5 +107,5 @@ class FileDelivery:
                     continue
                 self._first_at.clear()
             await self._writer.patch(PODS, word.pod, {"metadata": {"annotations": {ANNOTATION: word.text}}})
-            log.info(f"{self._daemon}'s kubelet is told of changed files", pod=word.pod[1], files=word.text)
+            log.info(f"notified {self._daemon}'s kubelet of changed files", pod=word.pod[1], files=word.text)
         return min(due, default=None)

@@ -52,14 +52,14 @@ class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
     conditions: tuple[PodCondition, ...] = ()
 
 
-class SlurmctldPod(msgspec.Struct, frozen=True, rename="camel"):
-    """slurmctld's pod."""
+class DaemonPod(msgspec.Struct, frozen=True, rename="camel"):
+    """A pod of slurmctld or slurmdbd."""
 
     metadata: ObjectMeta
     status: PodStatus = PodStatus()
 
 
-SLURMCTLD_PODS = Resource("v1", "pods", "Pod", SlurmctldPod)
+DAEMON_PODS = Resource("v1", "pods", "Pod", DaemonPod)
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -114,7 +114,7 @@ def judge(files: str, report: Report | None, fault: str = "") -> Verdict:
     return Verdict(files, reason, f"{report.message[: _LONGEST - len(remedy)]}{remedy}")
 
 
-def find_verdict(pod: SlurmctldPod) -> tuple[Verdict | None, str]:
+def find_verdict(pod: DaemonPod) -> tuple[Verdict | None, str]:
     """What was said of the pod last, and since when it has its status."""
     for each in pod.status.conditions:
         if each.type == CONDITION:
@@ -122,7 +122,7 @@ def find_verdict(pod: SlurmctldPod) -> tuple[Verdict | None, str]:
     return None, ""
 
 
-def build_status(pod: SlurmctldPod, verdict: Verdict, now: str) -> dict[str, Any]:
+def build_status(pod: DaemonPod, verdict: Verdict, now: str) -> dict[str, Any]:
     """The condition and the annotation, to be applied to the pod's status: Kubernetes writes both at once."""
     before, since = find_verdict(pod)
     at = since if since and before is not None and before.status == verdict.status else now
@@ -137,7 +137,7 @@ def build_status(pod: SlurmctldPod, verdict: Verdict, now: str) -> dict[str, Any
     return {"metadata": about, "status": {"conditions": [condition]}}
 
 
-def build_event(pod: SlurmctldPod, verdict: Verdict, now: str, instance: str) -> dict[str, Any] | None:
+def build_event(pod: DaemonPod, verdict: Verdict, now: str, instance: str) -> dict[str, Any] | None:
     """The event of a verdict that is new; None for one that was given before, or is for the moment only. Equal events have equal names."""
     before, _ = find_verdict(pod)
     if verdict.reason == DELIVERING or (before is not None and (before.files, before.reason) == (verdict.files, verdict.reason)):
@@ -183,7 +183,7 @@ class FileProgress:
     def __init__(
         self,
         files: Informer[ConfigMap],
-        pods: Informer[SlurmctldPod],
+        pods: Informer[DaemonPod],
         writer: Writer,
         clock: Clock,
         instance: str,
@@ -200,7 +200,7 @@ class FileProgress:
         files.on_change(lambda _old, _new: self._news.set())
         pods.on_change(self._pod_changed)
 
-    def _pod_changed(self, old: SlurmctldPod | None, new: SlurmctldPod | None) -> None:
+    def _pod_changed(self, old: DaemonPod | None, new: DaemonPod | None) -> None:
         if old is None or new is None or old.status.pod_ip != new.status.pod_ip:
             self._news.set()
 
@@ -233,7 +233,7 @@ class FileProgress:
             return _SETTLED_S
         return _SOON_S if self._clock.now() - self._changed_at < _FRESH_S else _UNSETTLED_S
 
-    async def _look_at(self, pod: SlurmctldPod, files: str) -> bool:
+    async def _look_at(self, pod: DaemonPod, files: str) -> bool:
         """True when the files are live, and no node keeps its size against them."""
         try:
             report = await self._ask(pod.status.pod_ip)
@@ -251,7 +251,7 @@ class FileProgress:
             if event := build_event(pod, verdict, now, self._instance):
                 with contextlib.suppress(Conflict):
                     await self._writer.create(EVENTS, event)
-            await self._writer.apply_status(SLURMCTLD_PODS, build_status(pod, verdict, now))
+            await self._writer.apply_status(DAEMON_PODS, build_status(pod, verdict, now))
             log.info("Slurm's files", pod=pod.metadata.name, files=files, reason=verdict.reason, words=verdict.message)
         return verdict.reason == LIVE and not self.held
 

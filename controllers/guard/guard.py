@@ -168,7 +168,7 @@ class Guard:
         if not change:
             self._settled[name] = fields.deployed_at(entries)
             return
-        # A record that came since has its own time and its own words: by its time, what is older would be restored.
+        # If a deployment has ended since, the record's time is newer than `declared`, and an old value would look right.
         if self._record is not record or not may_restore(change, live, self._record_time(name), self._settled.get(name, "")):
             return  # looked at again when the record or the object changes
         words = say_change(change, entries, live)
@@ -288,7 +288,7 @@ class Guard:
         if error.status == HTTPStatus.UNPROCESSABLE_ENTITY and name not in self._refused:
             self._refused.add(name)
             delete = f"kubectl delete {name[0].lower()} {name[1]} -n {self._namespace}"
-            # An `up` that goes on may have brought another version of the kind: nobody is to delete their nodes for that.
+            # The kind may have just been upgraded by an `up` that is still running. That is no reason to delete nodes.
             remedy = "Run `up`" if name[0] == "NodeSet" else f"Delete it, and the guard makes it again: {delete}"
             await self._tell(name, live, "NotRestored", f"cannot be restored to what was deployed. {remedy}. The API server: {error}")
 

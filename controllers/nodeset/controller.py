@@ -107,9 +107,9 @@ class Controller:
         of_cluster = f"{LABEL_CLUSTER}={settings.cluster}"
         control_plane = f"{of_cluster},{delivery.COMPONENT}"
         self.files = Informer(api, CONFIG_MAPS, namespace=namespace, labels=control_plane, clock=clock)
-        self.slurmctld = Informer(api, progress.SLURMCTLD_PODS, namespace=namespace, labels=control_plane, clock=clock)
+        self.slurmctld = Informer(api, progress.DAEMON_PODS, namespace=namespace, labels=control_plane, clock=clock)
         self.accounts = Informer(api, CONFIG_MAPS, namespace=namespace, labels=f"{of_cluster},{delivery.ACCOUNTS_FILES}", clock=clock)
-        self.slurmdbd = Informer(api, progress.SLURMCTLD_PODS, namespace=namespace, labels=f"{of_cluster},{delivery.ACCOUNTS}", clock=clock)
+        self.slurmdbd = Informer(api, progress.DAEMON_PODS, namespace=namespace, labels=f"{of_cluster},{delivery.ACCOUNTS}", clock=clock)
         self.expectations: Expectations[Key] = Expectations(clock=clock)
         self.is_slurm_silent = True
         """As every set was last told."""

@@ -182,8 +182,8 @@ class Stack:
 
     @contextlib.asynccontextmanager
     async def guarded(self, conflicts: int = 0, meanwhile: Callable[[], Awaitable[None]] | None = None) -> AsyncGenerator[Guard]:
-        """A guard that has looked at everything, until it is killed. Its first restores meet so many conflicts; `meanwhile` happens after
-        each dry run."""
+        """Runs a guard that has synced, and kills it at the end. Its first `conflicts` restores fail with 409; `meanwhile` runs after each
+        dry run."""
         config = KubeConfig.from_file(str(self.server.kubeconfig())).get()
         assert config is not None
         api = connect(config)
@@ -208,7 +208,7 @@ class Stack:
 def contended(
     apply: Callable[..., Awaitable[Any]], conflicts: int, meanwhile: Callable[[], Awaitable[None]] | None
 ) -> Callable[..., Awaitable[Any]]:
-    """An apply that finds the object changed so many times, as while a rollout writes its status; `meanwhile` follows each dry run."""
+    """An apply that fails with 409 the first `conflicts` times, as during a rollout; `meanwhile` runs after each dry run."""
     left = [None] * conflicts
 
     async def call(*args: Any, **more: Any) -> Any:

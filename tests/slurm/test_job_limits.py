@@ -240,6 +240,7 @@ def test_scratch_of_a_job_is_its_tmp_on_nodes_without_such_a_disk(cluster: RootC
     cluster.settings(CONF)
     script = "touch /scratch/mine; ls /tmp; rm /tmp/mine; ls /scratch"
     assert cluster.ssh(f"srun --partition=many --mem=100 --nodelist=gpu-0 bash -c '{script}'") == "mine"
+    assert cluster.ssh(script) == "mine"  # in a session, too
 
 
 def test_disks_of_a_job_whose_daemons_are_killed_go_with_it(cluster: RootCluster) -> None:

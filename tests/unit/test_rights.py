@@ -10,7 +10,7 @@ from moto import mock_aws
 
 from components import ec2
 from components.controllers import rights
-from controllers.files.progress import SLURMCTLD_PODS, FileProgress, Report, hash_files
+from controllers.files.progress import DAEMON_PODS, FileProgress, Report, hash_files
 from controllers.nodeset.check_jobs import JOBS
 from controllers.nodeset.declared import ANNOTATION_LIST, HOLD, DeclaredSets
 from controllers.nodeset.rounds import SWEEP_S
@@ -97,7 +97,7 @@ async def use_of_files(cluster: Cluster) -> None:
     cluster.server.put(PODS, {"metadata": meta, "status": {"podIP": "10.0.0.1"}})
     cluster.server.put(CONFIG_MAPS, {"metadata": {"namespace": "slurm", "name": "dev-slurm-config"}, "data": {"slurm.conf": "a"}})
     api = cluster.process.api
-    maps, pods = Informer(api, CONFIG_MAPS, namespace="slurm"), Informer(api, SLURMCTLD_PODS, namespace="slurm")
+    maps, pods = Informer(api, CONFIG_MAPS, namespace="slurm"), Informer(api, DAEMON_PODS, namespace="slurm")
     following = [asyncio.create_task(each.run()) for each in (maps, pods)]
     await maps.synced.wait()
     await pods.synced.wait()

@@ -93,14 +93,13 @@ static bool has_own_scratch(const struct root_conf *conf) {
     return false;
 }
 
-/* The job's disk, or its /tmp where the node set has no such disk: nodes of all sets share the version's folder, so a job sees /scratch wherever
-   one node has it. */
+/* The job's disk; /tmp where the node set has no such disk, and in a session: all pods share the version's folder, so /scratch is there in each. */
 static int put_scratch(int root, const struct root_conf *conf, const char *job_tmp) {
-    char path[ROOT_PATH_MAX + 32];
-    snprintf(path, sizeof path, "%s/scratch", job_tmp);
-    if (access(path, F_OK) < 0) {
+    char path[ROOT_PATH_MAX + 32] = "/tmp";
+    if (job_tmp) snprintf(path, sizeof path, "%s/scratch", job_tmp);
+    if (job_tmp == NULL || access(path, F_OK) < 0) {
         if (has_own_scratch(conf)) return 0;
-        snprintf(path, sizeof path, "%s/tmp", job_tmp);
+        if (job_tmp) snprintf(path, sizeof path, "%s/tmp", job_tmp);
     }
     return put(root, root_clone(path, true), path, ROOT_SCRATCH, false);
 }
@@ -173,8 +172,8 @@ static int fill(int root, const struct root_conf *conf, const char *version, con
         if (put(root, root_clone(always[i], true), always[i], always[i], false) < 0) return -1;
     if ((job_tmp ? put_job(root, root_hand_over(&run)) : put_session(root)) < 0) return -1;
     if (put_tmp(root, job_tmp) < 0 || root_log_place(root, version, job_tmp != NULL) < 0 || put_configured(root, conf) < 0) return -1;
-    if (job_tmp == NULL) return 0;
-    return put_scratch(root, conf, job_tmp) < 0 ? -1 : put_spool(root, conf->spool);
+    if (put_scratch(root, conf, job_tmp) < 0) return -1;
+    return job_tmp ? put_spool(root, conf->spool) : 0;
 }
 
 /* After it, the old root lies over the new one at `.`; detaching it takes all of the pod's mounts away. */

@@ -132,8 +132,10 @@ def test_raised_least_number_of_machines_says_what_comes_first() -> None:
     ("op", "words"),
     [
         pytest.param("update", "EKS replaces the machines, and first evicts their pods", id="another-disk"),
-        pytest.param("replace", "a new group is made, then this one goes with its machines and the jobs on them", id="another-subnet"),
-        pytest.param("delete", "goes with its machines, after the node sets on them", id="no-longer-declared"),
+        pytest.param(
+            "replace", "EKS creates a new group, then deletes this one with its machines and the jobs on them", id="another-subnet"
+        ),
+        pytest.param("delete", "the group and its machines are deleted, after the node sets on them", id="no-longer-declared"),
         pytest.param("create", "", id="new"),
     ],
 )

@@ -79,7 +79,9 @@ class Machines:
 
     def listen(self) -> None:
         """As the API server does."""
-        code = f"import socket, time; held = socket.create_server(('{layout.HOST}', {layout.API_PORT})); print(flush=True); time.sleep(600)"
+        code = (
+            f"import signal, socket; held = socket.create_server(('{layout.HOST}', {layout.API_PORT})); print(flush=True); signal.pause()"
+        )
         self._start(*inside(self.machine), sys.executable, "-c", code)
 
     def reaches(self, machine: int) -> bool:

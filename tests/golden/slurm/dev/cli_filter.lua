@@ -102,10 +102,12 @@ local function warn_of_lost_output(options)
 end
 
 -- Slurm 26.05 tells a batch job SLURM_TRES_PER_TASK alone; launch scripts, those of Ray among them, read the older variable. srun reads both
--- and refuses a type that only one of them has.
+-- and refuses a type that only one of them has. The older one cannot name several types.
 local function tell_gpus_per_task(job)
-  local kind, gpus = string.match(job.tres_per_task or "", "gres[/:]gpu:?([^,=:]*)[=:](%d+)")
-  if gpus and (job.script or "") ~= "" then
+  local wanted = job.tres_per_task or ""
+  local _, types = string.gsub(wanted, "gres[/:]gpu", "")
+  local kind, gpus = string.match(wanted, "gres[/:]gpu:?([^,=:]*)[=:](%d+)")
+  if gpus and types == 1 and (job.script or "") ~= "" then
     job.environment["SLURM_GPUS_PER_TASK"] = kind == "" and gpus or kind .. ":" .. gpus
   end
 end

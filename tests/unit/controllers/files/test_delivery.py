@@ -1,4 +1,4 @@
-"""slurmctld's kubelet is told of changed files: at once, once more, and again by whoever follows a controller that was killed."""
+"""The kubelets of the daemons are notified of changed files: at once, once more, and again by whoever follows a killed controller."""
 
 import asyncio
 import contextlib
@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 import pytest
 
 from controllers.files.delivery import ANNOTATION, FileDelivery, plan_words
-from controllers.files.progress import SLURMCTLD_PODS, SlurmctldPod
+from controllers.files.progress import DAEMON_PODS, DaemonPod
 from controllers.runtime.api import connect
 from controllers.runtime.clock import SYSTEM
 from controllers.runtime.informer import Informer
@@ -21,9 +21,9 @@ POD = ("slurm", "dev-slurmctld-0")
 CONFIG = ("slurm", "dev-slurm-config")
 
 
-def pod(said: str = "", deleting: bool = False) -> SlurmctldPod:
+def pod(said: str = "", deleting: bool = False) -> DaemonPod:
     annotations = {ANNOTATION: said} if said else {}
-    return SlurmctldPod(ObjectMeta(name=POD[1], namespace="slurm", annotations=annotations, deletion_timestamp="now" if deleting else None))
+    return DaemonPod(ObjectMeta(name=POD[1], namespace="slurm", annotations=annotations, deletion_timestamp="now" if deleting else None))
 
 
 def files(version: str) -> ConfigMap:
@@ -61,7 +61,7 @@ async def server() -> AsyncIterator[FakeKubernetes]:
 async def process(server: FakeKubernetes, twice_after_s: float = 0.05) -> AsyncGenerator[None]:
     """A controller that follows the files, until it is killed."""
     api = connect(server.config())
-    maps, pods = Informer(api, CONFIG_MAPS, namespace="slurm"), Informer(api, SLURMCTLD_PODS, namespace="slurm")
+    maps, pods = Informer(api, CONFIG_MAPS, namespace="slurm"), Informer(api, DAEMON_PODS, namespace="slurm")
     delivery = FileDelivery("slurmctld", maps, pods, Writer(api), SYSTEM, twice_after_s)
     tasks = [asyncio.create_task(work()) for work in (maps.run, pods.run, delivery.run)]
     try:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from controllers.files.progress import SLURMCTLD_PODS, FileProgress, Report
+from controllers.files.progress import DAEMON_PODS, FileProgress, Report
 from controllers.runtime.api import connect
 from controllers.runtime.informer import Informer
 from controllers.runtime.structs import CONFIG_MAPS, PODS
@@ -37,7 +37,7 @@ class Lab:
         """What was noted when each change was told."""
         self._api = connect(server.config())
         self._maps = Informer(self._api, CONFIG_MAPS, namespace="slurm")
-        self.pods = Informer(self._api, SLURMCTLD_PODS, namespace="slurm")
+        self.pods = Informer(self._api, DAEMON_PODS, namespace="slurm")
         self._tasks: list[asyncio.Task[None]] = []
         self.progress = FileProgress(self._maps, self.pods, Writer(self._api), self.clock.clock, "pod", self._ask, held_changed=self._hear)
 

@@ -12,13 +12,13 @@ from prometheus_client import REGISTRY
 from controllers.files import progress
 from controllers.files.progress import (
     CONDITION,
+    DAEMON_PODS,
     FILES_HASH,
-    SLURMCTLD_PODS,
+    DaemonPod,
     FileProgress,
     PodCondition,
     PodStatus,
     Report,
-    SlurmctldPod,
     Verdict,
     ask,
     build_event,
@@ -43,11 +43,11 @@ CONFIG = ("slurm", "dev-slurm-config")
 OLD, NEW = "2026-11-01T00:00:00Z", "2026-11-23T00:00:00Z"
 
 
-def pod(before: Verdict | None = None) -> SlurmctldPod:
+def pod(before: Verdict | None = None) -> DaemonPod:
     conditions = (PodCondition(CONDITION, before.status, before.reason, before.message, OLD),) if before else ()
     annotations = {FILES_HASH: before.files} if before else {}
     meta = ObjectMeta(name=POD[1], namespace="slurm", uid="u", annotations=annotations)
-    return SlurmctldPod(meta, PodStatus("10.0.0.1", conditions))
+    return DaemonPod(meta, PodStatus("10.0.0.1", conditions))
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ async def process(
 ) -> AsyncGenerator[FileProgress]:
     """A controller that follows the files, until it is killed."""
     api = connect(server.config())
-    maps, pods = Informer(api, CONFIG_MAPS, namespace="slurm"), Informer(api, SLURMCTLD_PODS, namespace="slurm")
+    maps, pods = Informer(api, CONFIG_MAPS, namespace="slurm"), Informer(api, DAEMON_PODS, namespace="slurm")
     following = FileProgress(maps, pods, Writer(api), SYSTEM, "pod", sidecar.ask, held_changed)
     tasks = [asyncio.create_task(work()) for work in (maps.run, pods.run, following.run)]
     try:
