@@ -36,7 +36,10 @@ TASKS = {
     ),
     "guides": ("grep -c . /usr/share/doc/slipway/first-day.md; head -1 /usr/share/doc/slipway/glossary.md", "# Glossary"),
     "what-this-cluster-has": ("slipway-info", "main*|gpu:h100:4|research|/home|/shared/projects|man slipway"),
-    "scratch-is-no-shared-folder": ("touch /scratch/mine && ls /tmp/mine; rm /tmp/mine; slipway-info | grep -c /scratch || true", "/tmp/mine|0"),
+    "scratch-is-no-shared-folder": (
+        "touch /scratch/mine && ls /tmp/mine; rm /tmp/mine; slipway-info | grep -c /scratch || true",
+        "/tmp/mine|0",
+    ),
     "cron-is-a-hint": ("crontab -l 2>&1; echo end", "Use scrontab|end"),
     "zsh": ("zsh -c 'module --terse avail 2>&1; print $path'", "mpi/mpich|.local/bin"),
     "terminals-that-stay": (
