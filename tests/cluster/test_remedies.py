@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -37,6 +38,12 @@ def uid(stack: DevStack, pod: str) -> str:
     return stack.get("pod", pod)["metadata"]["uid"]
 
 
+def _repair(stack: DevStack) -> dict[str, Any]:
+    """The set's only repair."""
+    [repair] = stack.get("nodeset", "gpu")["status"]["repairs"]
+    return repair
+
+
 def _has_checks(stack: DevStack, pod: str) -> bool:
     """True once the pod's slurmd has registered, with the files that slurmctld sends."""
     state = stack.nodes()[pod]
@@ -53,15 +60,15 @@ def test_node_whose_home_is_gone_gets_a_new_pod_and_returns_to_service(stack: De
     stack.kubectl("exec", "gpu-1", "-c", "slurmd", "--", "umount", "--lazy", "/home")
     stack.look_at("gpu-1")
     eventually("the node is drained for the check", lambda: "slipway: check mounts" in stack.slurm("scontrol show node gpu-1"), 150)
-    eventually("the repair waits for the job", lambda: stack.get("nodeset", "gpu")["status"]["repairs"][0]["state"] == "Draining", 60)
+    eventually("the repair waits for the job", lambda: _repair(stack)["state"] == "Draining", 60)
     assert uid(stack, "gpu-1") == before
     stack.slurm(f"scancel {job}")
     eventually("the pod is another", lambda: uid(stack, "gpu-1") != before, 90)
     eventually("its slurmd has the checks", lambda: _has_checks(stack, "gpu-1"), 60)
     stack.look_at("gpu-1")
     eventually("the node is in service", lambda: "DRAIN" not in stack.nodes()["gpu-1"], 180)
-    [record] = stack.get("nodeset", "gpu")["status"]["repairs"]
-    assert (record["state"], [step["step"] for step in record["steps"]]) == ("InService", ["RecreatePod"])
+    eventually("its record says so, which is written after it", lambda: _repair(stack)["state"] == "InService", 30)
+    assert [step["step"] for step in _repair(stack)["steps"]] == ["RecreatePod"]
     assert uid(stack, "gpu-0") == other
 
 
