@@ -199,10 +199,10 @@ class SlurmCluster(pulumi.ComponentResource):
 
 
 def image_of(cluster: Cluster, name: str) -> str:
-    """The image as the user says it, else the local one with the content tag of its sources. `name` is a folder of images/."""
+    """The image as the user says it, else the default one. `name` is a folder of images/."""
     said = cluster.images
     given = {"slurm": said.slurm, "root": said.root, "controllers": said.controllers, "observability": said.observability}[name]
-    return given or images.reference(name, _ROOT)
+    return given or images.default_reference(name, _ROOT)
 
 
 def provider_settings(cluster: Cluster) -> dict[str, Any]:

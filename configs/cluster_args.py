@@ -22,7 +22,7 @@ class Kubernetes(TypedDict):
 
 
 class Images(TypedDict):
-    """The images of the pods."""
+    """The images of the pods. The wheel of a release has other defaults: the images of that release, by their digests."""
 
     slurm: NotRequired[str]
     """Image of every Slurm role. Type: string (an image with its tag or digest, such as registry.example/slurm:26.05, at most 500 characters). Default: localhost/slipway/slurm with the content tag of images/slurm."""

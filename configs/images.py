@@ -1,15 +1,19 @@
 """Names of the images that Slipway builds. A tag is a hash of the image's inputs: equal inputs have the same tag, and a change
-makes a new one.
+makes a new one. The wheel of a release names the images that were pushed for it.
 
 Reads folders only; building is the trade of `images/`.
 """
 
 import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
 REPOSITORY = "localhost/slipway"
 """Where images built on this machine live; a registry's prefix replaces it when they are pushed."""
+
+PUBLISHED = "images.json"
+"""File of a release's wheel, beside its packages: the release's images by name, each with its registry, tag and digest."""
 
 SOURCES: Mapping[str, tuple[str, ...]] = {"controllers": ("controllers", "slurm"), "root": ("images/slurm", "examples", "docs/use")}
 """Folders of the project that an image is made from beside `images/<name>`. A build names each as a build context."""
@@ -39,6 +43,12 @@ def content_tag(own: Path, *sources: Path) -> str:
 def reference(name: str, root: Path) -> str:
     """Full reference of a local image, such as `localhost/slipway/slurm:0123456789ab`. `root` is the project's folder."""
     return f"{REPOSITORY}/{name}:{content_tag(*folders(name, root))}"
+
+
+def default_reference(name: str, root: Path) -> str:
+    """What pods run when the stack file names no image: the release's where `root` is that of its wheel, else the local one."""
+    published = root / PUBLISHED
+    return str(json.loads(published.read_text())[name]) if published.exists() else reference(name, root)
 
 
 def _files(folder: Path, prefix: str) -> list[tuple[str, Path]]:

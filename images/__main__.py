@@ -71,21 +71,25 @@ def archive_path(names: Names = None) -> None:
 def push(
     registry: Annotated[str, typer.Argument(help="where to: host, or host/path, such as registry.example/team")],
     plain_http: Annotated[bool, typer.Option("--plain-http", help="the registry speaks HTTP only: for one on your own network")] = False,
+    record: Annotated[Path | None, typer.Option(help="also write them here with their digests, for the wheel of a release")] = None,
 ) -> None:
     """Build every image where the cache lacks it, and push them; print the lines of a stack file that take them from there.
 
     Credentials are skopeo's: `skopeo login REGISTRY` before, or `docker login`.
     """
     pushed: dict[str, str] = {}
+    digests: dict[str, str] = {}
     try:
         registries.check(registry)
         for name in store.names():
             archive = build(name, console)
             pushed[name] = registries.pushed_reference(reference(name, store.ROOT), registry)
-            registries.push(archive, pushed[name], console, plain_http)
+            digests[name] = registries.push(archive, pushed[name], console, plain_http)
     except BuildError as error:
         console.print(f"[red]images:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         raise typer.Exit(1) from None
+    if record is not None:
+        record.write_text(json.dumps({name: f"{target}@{digests[name]}" for name, target in pushed.items()}, indent=2) + "\n")
     print("images:", *(f"  {name}: {target}" for name, target in pushed.items()), sep="\n")
 
 

@@ -1,5 +1,6 @@
 """Brings finished archives to a registry with skopeo. A tag is made from content, so what a registry has under it is not sent again."""
 
+import hashlib
 import json
 import re
 import subprocess
@@ -32,21 +33,26 @@ def push_command(archive: Path, target: str, policy: Path, plain_http: bool) -> 
     return ["skopeo", "--policy", str(policy), "copy", "--quiet", *options, f"docker-archive:{archive}", f"docker://{target}"]
 
 
-def push(archive: Path, target: str, console: Console, plain_http: bool) -> None:
-    """Pushes an archive unless the registry has the tag. Raises BuildError with skopeo's words."""
+def push(archive: Path, target: str, console: Console, plain_http: bool) -> str:
+    """Pushes an archive unless the registry has the tag; gives the digest that the registry has it under. Raises BuildError."""
     with step(console, f"push {target}") as notes, tempfile.TemporaryDirectory(prefix="slipway-push-") as scratch:
         policy = Path(scratch) / "policy.json"
         policy.write_text(json.dumps(_TRUST))
-        if _has(target, policy, plain_http):
+        if digest := _digest(target, policy, plain_http):
             notes.append("is there already")
-            return
+            return digest
         run(push_command(archive, target, policy, plain_http), Path(scratch) / "log")
+        if digest := _digest(target, policy, plain_http):
+            return digest
+        raise BuildError(f"{target} was pushed, and the registry does not give it back. Run this again.")
 
 
-def _has(target: str, policy: Path, plain_http: bool) -> bool:
+def _digest(target: str, policy: Path, plain_http: bool) -> str | None:
+    """The digest of a manifest, which is the hash of its bytes; None where the registry does not give it."""
     insecure = ["--tls-verify=false"] if plain_http else []
     command = ["skopeo", "--policy", str(policy), "--command-timeout", "20s", "inspect", "--raw", *insecure, f"docker://{target}"]
     try:
-        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+        inspected = subprocess.run(command, capture_output=True, check=False)
     except FileNotFoundError:
         raise BuildError("skopeo is not installed: apt-get install skopeo") from None
+    return None if inspected.returncode else f"sha256:{hashlib.sha256(inspected.stdout).hexdigest()}"

@@ -8,7 +8,7 @@ from configs.models.fields import ImageReference, Model, ObjectName
 
 
 class Images(Model):
-    """The images of the pods."""
+    """The images of the pods. The wheel of a release has other defaults: the images of that release, by their digests."""
 
     slurm: ImageReference | None = None
     """Image of every Slurm role. Default: localhost/slipway/slurm with the content tag of images/slurm."""

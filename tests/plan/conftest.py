@@ -1,6 +1,7 @@
 """The real program recorded for both example stacks, once each, with users' keys that do not depend on the machine; and the wheel."""
 
 import functools
+import os
 import subprocess
 import sys
 import sysconfig
@@ -39,10 +40,7 @@ def plan(stack: str) -> Plan:
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this checkout."""
-    folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder], cwd=ROOT, check=True)
-    [built] = folder.glob("*.whl")
-    return built
+    return built_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="session")
@@ -55,6 +53,14 @@ def installed(wheel: Path) -> Path:
     subprocess.run([uv, *install], check=True)
     packages(folder).joinpath("dependencies.pth").write_text(sysconfig.get_paths()["purelib"])
     return folder
+
+
+def built_wheel(folder: Path, **variables: str) -> Path:
+    """A wheel of this checkout, built into the folder."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder]
+    subprocess.run(command, cwd=ROOT, env={**os.environ, **variables}, check=True)
+    [built] = folder.glob("*.whl")
+    return built
 
 
 def packages(environment: Path) -> Path:

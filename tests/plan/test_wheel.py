@@ -2,15 +2,18 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
+from images import store
 from provider import __version__
 from standalone import project, record
 from standalone.plan import as_json
-from tests.plan.conftest import KEY, ROOT, packages
+from tests.plan.conftest import KEY, ROOT, built_wheel, packages
 from tests.plan.plugin_engine import running
 from tests.plan.test_plugin import GOLDEN
 from tests.unit.components import program
@@ -60,6 +63,18 @@ def test_folder_of_the_wheel_is_a_plugin_too(installed: Path) -> None:
     assert (folder / "PulumiPlugin.yaml").read_text() == "runtime: python\n"
     [further] = [line.removeprefix("-r ") for line in (folder / "requirements.txt").read_text().splitlines() if line.startswith("-r ")]
     assert (folder / further).read_text() == (ROOT / "requirements.txt").read_text()
+
+
+def test_wheel_of_a_release_runs_its_images(tmp_path: Path) -> None:
+    published = {name: f"registry.example/slipway/{name}:0123@sha256:{at:064x}" for at, name in enumerate(store.names())}
+    record = tmp_path / "record.json"
+    record.write_text(json.dumps(published))
+    with zipfile.ZipFile(built_wheel(tmp_path, SLIPWAY_IMAGES=str(record))) as file:
+        file.extractall(tmp_path)
+    with running([sys.executable, tmp_path / "slipway" / "provider"], tmp_path) as plugin:
+        _, registered = plugin.construct("dev", edited("dev", {"images": {"controllers": "own.example/controllers:1"}}))
+    named = set(re.findall(r'"image": "(.+?)"', json.dumps([one.inputs for one in registered])))
+    assert named == {published["slurm"], published["root"], published["observability"], "own.example/controllers:1"}
 
 
 def test_python_program_may_have_packages_of_the_same_names(installed: Path, tmp_path: Path) -> None:

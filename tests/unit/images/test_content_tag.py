@@ -1,5 +1,6 @@
 """An image's tag follows its content and nothing else."""
 
+import json
 import os
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from configs.images import content_tag, folders, reference
+from configs.images import content_tag, default_reference, folders, reference
 
 
 def fill(folder: Path, files: dict[str, str]) -> Path:
@@ -39,6 +40,14 @@ def test_further_sources_count_and_are_not_taken_for_the_images_own_files(tmp_pa
     assert content_tag(own, source, words) != tag
     inside = fill(tmp_path / "inside", {**FILES, "controllers/run.py": "1\n"})
     assert content_tag(inside) not in (tag, content_tag(own))
+
+
+def test_default_is_the_local_image_unless_a_release_names_its_own(tmp_path: Path) -> None:
+    fill(tmp_path / "images" / "slurm", FILES)
+    assert default_reference("slurm", tmp_path) == reference("slurm", tmp_path)
+    published = f"registry.example/slipway/slurm:0123@sha256:{'0' * 64}"
+    (tmp_path / "images.json").write_text(json.dumps({"slurm": published}))
+    assert default_reference("slurm", tmp_path) == published
 
 
 def test_order_of_writing_times_and_modes_do_not_count(tmp_path: Path) -> None:

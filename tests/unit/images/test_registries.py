@@ -1,5 +1,6 @@
 """Names of images in a registry, and what is sent there."""
 
+import hashlib
 import json
 import threading
 from collections.abc import Generator
@@ -40,11 +41,14 @@ def test_only_plain_http_leaves_tls_out(tmp_path: Path) -> None:
     assert "--dest-tls-verify=false" in registries.push_command(tmp_path, "r/x:1", tmp_path, plain_http=True)
 
 
+MANIFEST = json.dumps({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json"}).encode()
+
+
 class Registry(BaseHTTPRequestHandler):
     """A registry that has every manifest it is asked for, and takes nothing."""
 
     def do_GET(self) -> None:
-        body = json.dumps({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json"}).encode()
+        body = MANIFEST
         self.send_response(200)
         self.send_header("Content-Type", "application/vnd.oci.image.manifest.v1+json")
         self.send_header("Content-Length", str(len(body)))
@@ -68,10 +72,13 @@ def test_push_prints_what_a_stack_file_says_and_sends_nothing_twice(registry: st
     store.cache().mkdir(parents=True)
     for name in store.names():
         store.archive(name).write_bytes(b"an image that no registry would take")
-    done = CliRunner().invoke(app, ["push", registry, "--plain-http"])
+    record = tmp_path / "images.json"
+    done = CliRunner().invoke(app, ["push", registry, "--plain-http", "--record", str(record)])
     assert done.exit_code == 0, done.output
     said = yaml.safe_load(done.stdout)
     assert said == {"images": {name: registries.pushed_reference(reference(name, store.ROOT), registry) for name in store.names()}}
+    digest = hashlib.sha256(MANIFEST).hexdigest()
+    assert json.loads(record.read_text()) == {name: f"{target}@sha256:{digest}" for name, target in said["images"].items()}
 
 
 def test_a_registry_that_does_not_answer_is_named(tmp_path: Path) -> None:
