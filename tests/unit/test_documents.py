@@ -95,6 +95,16 @@ def test_main_stays_under_sixty_lines() -> None:
     assert len((ROOT / "__main__.py").read_text().splitlines()) < 60
 
 
+def test_page_of_support_names_the_versions_that_are_used() -> None:
+    rows = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", (ROOT / "docs" / "support.md").read_text(), re.MULTILINE))
+    [series] = re.findall(r"^ARG SLURM_SERIES=(\S+)$", (ROOT / "images/slurm/Dockerfile").read_text(), re.MULTILINE)
+    [kubernetes] = re.findall(r"^\tk8s.io/kubernetes v(\d+\.\d+)\.", (ROOT / "local/modules/kubernetes/go.mod").read_text(), re.MULTILINE)
+    python = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"].removeprefix(">=")
+    [cli] = re.findall(r"\(CLI (\d+\.\d+ or later)\) \|", (ROOT / "docs" / "pulumi.md").read_text())
+    assert (rows["Slurm"], rows["Kubernetes"], rows["Python"]) == (series, f"tested with {kubernetes}", f"{python} or later")
+    assert rows["Pulumi CLI"] == cli
+
+
 def test_requirements_pin_every_dependency_of_the_project() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     pinned = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements.txt").read_text(), re.MULTILINE))
