@@ -49,6 +49,13 @@ def test_wheel_is_one_folder_with_every_file_of_its_rooms(wheel: Path) -> None:
     assert held == {*listed.split("\0"), "__init__.py", "requirements.txt"} - {"", "provider/library.py"}
 
 
+def test_wheel_has_the_license_by_its_spdx_name(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as file:
+        about = file.read(f"slipway-{__version__}.dist-info/METADATA").decode().splitlines()
+        assert file.read(f"slipway-{__version__}.dist-info/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
+    assert {"License-Expression: Apache-2.0", "License-File: LICENSE"} <= set(about)
+
+
 def test_plugin_of_the_wheel_makes_what_the_checkout_makes(installed: Path, tmp_path: Path) -> None:
     """Images too are called the same: their content tags come from the wheel's copies of the folders that they are made from."""
     config = edited("dev", {})
