@@ -9,6 +9,7 @@ writes. Left out of a plan is what stands in the repository as it is: scripts an
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,8 +25,9 @@ LEFT_OUT = "<as in the repository>"
 
 
 def releases() -> list[str]:
-    """The kept releases by name."""
-    return sorted(folder.name for folder in KEPT.iterdir())
+    """The kept releases by name, the newest last: first those named by their day, then those named by their version."""
+    names = (folder.name for folder in KEPT.iterdir())
+    return sorted(names, key=lambda name: ("." in name, [int(part) for part in re.split("[.-]", name)]))
 
 
 def stack_file(release: str, stack: str) -> Path:

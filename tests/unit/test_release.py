@@ -66,9 +66,18 @@ def test_present_version_is_in_the_changelog() -> None:
     assert section(CHANGELOG.read_text(), __version__)
 
 
-def test_page_of_the_package_names_the_present_wheel() -> None:
-    wheels = findall(r"slipway-([\w.]+)-py3-none-any\.whl", (ROOT / "docs" / "package.md").read_text())
-    assert set(wheels) == {__version__}
+@pytest.mark.parametrize(
+    ("file", "pattern"),
+    [
+        pytest.param("docs/package.md", r"slipway-([\w.]+)-py3-none-any\.whl", id="wheel"),
+        pytest.param("templates/slurm-python/requirements.txt", r"slipway-([\w.]+)-py3-none-any\.whl", id="template"),
+        pytest.param("templates/slurm-python/Pulumi.dev.yaml", r"/controllers:([\w.]+)", id="image-of-the-template"),
+        pytest.param("Pulumi.h100.yaml", r"/controllers:([\w.]+)", id="image-of-an-example"),
+        pytest.param("policies/PulumiPolicy.yaml", r"(?m)^version: (\S+)$", id="policy-pack"),
+    ],
+)
+def test_files_that_name_a_version_name_the_present_one(file: str, pattern: str) -> None:
+    assert set(findall(pattern, (ROOT / file).read_text())) == {__version__}
 
 
 def test_rights_of_the_jobs() -> None:
