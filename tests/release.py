@@ -1,6 +1,8 @@
 """What makes a commit a release: its tag, the package's version, CHANGELOG.md and the kept plans agree.
 
-python -m tests.release v0.2.0    # prints the release's notes, or everything that does not agree
+    python -m tests.release v0.2.0    # prints the release's notes, or everything that does not agree
+
+The workflow `release` runs it first.
 """
 
 import re
