@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TypedDict
 
 import pulumi
-import yaml
 
 from components.controller_settings import add_missing_fields, settings_schema
 from components.gpu_runtime import OPERATOR_CLASS
 from components.labels import Manifest, labels, object_name
 from components.objects import declare
 from configs.models.cluster import Cluster
+from configs.yaml_text import parse
 
 _FOLDER = Path(__file__).parent / "crds"
 _NODE_SETS = "nodesets.slipway.dev"
@@ -90,7 +90,7 @@ def build_runtime_classes(args: KindsArgs) -> list[Manifest]:
 
 
 def _read(name: str, cluster: str) -> Manifest:
-    crd: Manifest = yaml.safe_load((_FOLDER / f"{name}.yaml").read_text())
+    crd: Manifest = parse((_FOLDER / f"{name}.yaml").read_text())
     wait = {"pulumi.com/waitFor": "condition=Established", "pulumi.com/patchForce": "true"}
     return {**crd, "metadata": {**crd["metadata"], "labels": _labels(cluster, "crd"), "annotations": wait}}
 

@@ -3,6 +3,7 @@
 import copy
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +21,12 @@ GONE = object()
 
 
 def example(name: str) -> dict[str, Any]:
-    """What one example says under slipway:cluster; keys of key files stand in it, so that no file is needed."""
+    """What one example has under slipway:cluster, with keys instead of key files, so that no file is needed."""
+    return copy.deepcopy(_example(name))
+
+
+@cache
+def _example(name: str) -> dict[str, Any]:
     raw = yaml.safe_load((ROOT / f"Pulumi.{name}.yaml").read_text())["config"]["slipway:cluster"]
     for user in raw["login"]["users"]:
         if user.pop("sshKeyFiles", None):

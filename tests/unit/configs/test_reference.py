@@ -244,22 +244,23 @@ def test_schema_refuses_nothing_that_the_loader_accepts(name: str) -> None:
     catalogue of machines is checked by the loader, not by the models."""
     raw = stack(name)["config"][KEY]
     odds: tuple[Any, ...] = (None, -1, 0, 2.0, 2.5, 10**12, True, "", "x", "x y", "10%", "1-00:00:00", "1Gi", [], {}, ["x"], {"x": "x"})
-    refused = 0
+    taken = 0
     for at, place in enumerate(places(raw)):
+        parent: Any = raw
+        for part in place[:-1]:
+            parent = parent[part]
+        value = parent[place[-1]]
         for odd in odds if name != "h100" else odds[at % 3 :: 3]:
-            changed = copy.deepcopy(raw)
-            parent: Any = changed
-            for part in place[:-1]:
-                parent = parent[part]
             parent[place[-1]] = odd
-            if found := wrong(changed):
-                refused += 1
-                if errors_of(Cluster, changed):
-                    continue
+            if errors_of(Cluster, raw):
+                continue
+            taken += 1
+            if found := wrong(raw):
                 with pytest.raises(ConfigFaults):
-                    load_cluster(changed, ROOT, "x")
+                    load_cluster(copy.deepcopy(raw), ROOT, "x")
                 assert found[0].endswith("machine: enum"), (place, odd, found)
-    assert refused > 500
+        parent[place[-1]] = value
+    assert taken > 100
 
 
 @pytest.mark.parametrize(
