@@ -18,7 +18,7 @@ def main() -> None:
     gc.set_threshold(*RARELY)
     if sys.pycache_prefix is None:
         sys.pycache_prefix = str(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slipway" / "bytecode")
-        sys.dont_write_bytecode = False
+    sys.dont_write_bytecode = False
     folder = str(Path(__file__).resolve().parents[1])
     sys.path.insert(0, folder)
     try:

@@ -8,6 +8,7 @@ import ast
 import contextlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -178,6 +179,8 @@ def _worktree(root: Path, commit: str) -> Generator[Path]:
             yield top / inside
         finally:
             _git(root, "worktree", "remove", "--force", str(top))
+            if sys.pycache_prefix is not None:  # the commit's bytecode, which nobody could use again
+                shutil.rmtree(f"{sys.pycache_prefix}{Path(folder).resolve()}", ignore_errors=True)
 
 
 def _git(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -5,7 +5,9 @@ Every session begins with how patient it is (tests/patience.py) and ends with th
 
 import gc
 import os
-from collections.abc import Generator
+import shutil
+import sys
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import cast
 
@@ -23,6 +25,14 @@ gc.set_threshold(*RARELY)
 
 _times: dict[str, timing.Times] = {}
 _began = pytest.StashKey[timing.Times]()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def bytecode_goes_with_its_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Programs that ran from the session's folders leave no bytecode in the user's cache."""
+    yield
+    if sys.pycache_prefix is not None:
+        shutil.rmtree(f"{sys.pycache_prefix}{tmp_path_factory.getbasetemp().resolve()}", ignore_errors=True)
 
 
 def pytest_report_header() -> str:

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tests.plan.conftest import KEY, KEYS, ROOT
 TEMPLATE = ROOT / "templates" / "slurm-python"
 STACK = "Pulumi.dev.yaml"
 DOCUMENT = ROOT / "docs" / "ci.md"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 OWN_POLICY = """
 def named_services(resources):
@@ -75,8 +77,12 @@ class Repository:
     def _environment(self) -> dict[str, str]:
         """Nothing of the machine but its programs; the bytecode of the packages is the machine's."""
         kept = {key: os.environ[key] for key in ("PATH", "LANG", "PYTHONDONTWRITEBYTECODE") if key in os.environ}
-        cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-        return {**kept, "HOME": str(self._home), "XDG_CACHE_HOME": cache}
+        return {**kept, "HOME": str(self._home), "XDG_CACHE_HOME": str(CACHE)}
+
+
+def bytecode_of_commits() -> set[Path]:
+    """Folders of the user's cache with the bytecode of commits that were checked out to be compared with."""
+    return set((CACHE / "slipway" / "bytecode" / tempfile.gettempdir().lstrip("/")).glob("slipway-ci-*"))
 
 
 @pytest.fixture
@@ -91,8 +97,10 @@ def test_new_partition_is_told_in_a_comment(repository: Repository) -> None:
     repository.git("switch", "--quiet", "--create", "short")
     repository.edit("default: true}", 'default: true}\n      - {name: short, nodeSets: [cpu], maxTime: "01:00:00"}')
     repository.commit("A partition for short jobs")
+    before = bytecode_of_commits()
     done = repository.plan("main")
     assert done.returncode == 2, done.stderr
+    assert bytecode_of_commits() <= before
     assert done.stdout == repository.comment
     assert repository.comment.startswith("## Slipway: changes\n")
     assert "| dev | changes |" in repository.comment
