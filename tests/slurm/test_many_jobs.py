@@ -1,13 +1,12 @@
-"""A queue of 50,000 jobs, which slurmrestd cannot list: nodes are read as ever, and the jobs that run are known."""
+"""A long queue, which slurmrestd cannot list: nodes are read as ever, and the jobs that run are known."""
 
 import asyncio
 import resource
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
-
-import pytest
 
 from controllers.slurm.client import SlurmClient
 from controllers.slurm.snapshot import Poller
@@ -18,40 +17,47 @@ from tests.slurm.test_rest_client import ask
 
 FOLDER = Path("/var/tmp/slipway-queue-pods")
 PREFIX = "swq-"
-ARRAYS, TASKS = 50, 1_000
+TASKS = 1_000
 READ_S = 8.0
 """Longer than a reading may be old."""
 
 
-@pytest.fixture(scope="module")
-def cluster(image_root: Path) -> Iterator[ElasticCluster]:
-    """slurmctld, slurmrestd with the list of running jobs, one worker, and the queue."""
+@contextmanager
+def queue(image_root: Path, jobs: int) -> Generator[ElasticCluster]:
+    """slurmctld, slurmrestd with the list of running jobs, one worker, and that many waiting jobs, a multiple of `TASKS`."""
     machine = Machine(FOLDER, image_root, PREFIX)
     machine.close()
     FOLDER.mkdir(mode=0o755)
     stack = elastic_stack()
-    stack["slurm"] |= {"maxJobCount": 60_000}
+    stack["slurm"] |= {"maxJobCount": jobs + 10_000}
     names = {"t-slurmctld-0": ["t-slurmctld"], "t-slurmrestd": [], "fix-0": []}
     made = ElasticCluster(machine, stack=stack, names={**NAMES, **names})
     try:
         made.start_with_rest()
-        fill(made)
+        fill(made, jobs)
         yield made
     finally:
         machine.close()
         shutil.rmtree(FOLDER, ignore_errors=True)
 
 
-def fill(cluster: ElasticCluster) -> None:
+def fill(cluster: ElasticCluster, jobs: int) -> None:
     """Queues arrays, and makes a record of its own of each of their tasks, as a change of some of them does."""
     script = ("--output=/dev/null", "--chdir=/tmp", "--wrap=true")
-    for _ in range(ARRAYS):
+    for _ in range(jobs // TASKS):
         array = cluster.slurm("sbatch", "--parsable", "--partition=burst", "--hold", f"--array=0-{TASKS - 1}", *script, user=ALICE).strip()
         cluster.slurm("scontrol", "update", f"JobId={array}_[0-{TASKS - 2}]", "Name=split")
-    wait_for("the queue", lambda: cluster.slurm("squeue", "--noheader").count("\n") >= ARRAYS * TASKS, deadline_s=120)
+    wait_for("the queue", lambda: cluster.slurm("squeue", "--noheader").count("\n") >= jobs, deadline_s=120)
 
 
-def test_nodes_are_fresh_and_running_jobs_known_with_50000_waiting(cluster: ElasticCluster) -> None:
+def test_nodes_are_fresh_and_running_jobs_known_with_10000_waiting(image_root: Path) -> None:
+    """With so many, slurmrestd needs seven seconds for its list of jobs, and grows by more than a gigabyte."""
+    with queue(image_root, 10_000) as cluster:
+        assert_known(cluster)
+
+
+def assert_known(cluster: ElasticCluster) -> None:
+    """Readings stay fresh and small, and have the job that runs."""
     job = cluster.running("--partition=main", "--nodelist=fix-0", "--time=60")
 
     async def follow(client: SlurmClient) -> tuple[float, list[str], str]:
