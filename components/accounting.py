@@ -50,7 +50,7 @@ from components.shared_mounts import SharedMountArgs, build_mount, build_volume,
 from components.users import identity_volume, users_mount, users_name, users_volume
 from configs.models.cluster import Cluster
 from configs.render import slurm
-from slurm.ports import MARIADB_PORT, SLURMDBD_PORT
+from names import ports
 
 _PING = (
     "bash",
@@ -141,12 +141,12 @@ class Accounting(pulumi.ComponentResource):
         needs = [declare(build_config(args), pulumi.ResourceOptions(parent=self))]
         if "external" not in args:
             needs.append(self._declare_database(args))
-        declare(service(args["pods"], "slurmdbd", SLURMDBD_PORT), pulumi.ResourceOptions(parent=self))
+        declare(service(args["pods"], "slurmdbd", ports.SLURMDBD), pulumi.ResourceOptions(parent=self))
         declare(network.policy(args["pods"], "slurmdbd"), pulumi.ResourceOptions(parent=self))
         if "accounts" in args:
             needs.append(declare(build_accounts(args["pods"], args["accounts"]), pulumi.ResourceOptions(parent=self)))
         declare(build_slurmdbd(args), pulumi.ResourceOptions(parent=self, depends_on=needs))
-        self.slurmdbd_address = pulumi.Output.from_input(f"{object_name(cluster, 'slurmdbd')}.{namespace}:{SLURMDBD_PORT}")
+        self.slurmdbd_address = pulumi.Output.from_input(f"{object_name(cluster, 'slurmdbd')}.{namespace}:{ports.SLURMDBD}")
         self.database_secret = pulumi.Output.from_input(password_secret(cluster, args.get("external")))
         self.register_outputs({"slurmdbd_address": self.slurmdbd_address, "database_secret": self.database_secret})
 
@@ -157,7 +157,7 @@ class Accounting(pulumi.ComponentResource):
         name = object_name(cluster, "mariadb")
         data = {"password": newest_key(f"{name}-password", args["password_generation"], 40, kept)}
         made = declare(secret(name, namespace, labels(cluster, "mariadb"), data), kept)
-        declare(service(args["pods"], "mariadb", MARIADB_PORT), pulumi.ResourceOptions(parent=self))
+        declare(service(args["pods"], "mariadb", ports.MARIADB), pulumi.ResourceOptions(parent=self))
         declare(network.policy(args["pods"], "mariadb"), pulumi.ResourceOptions(parent=self))
         lasting = pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"], depends_on=[made], ignore_changes=[CLAIMS])
         return declare(build_mariadb(args), lasting)
@@ -183,7 +183,7 @@ def build_mariadb(args: AccountingArgs) -> Manifest:
         [data, mount("password", PASSWORD_PATH, read_only=True), run, tmp],
         requests=("50m", "256Mi"),
         limit=DAEMON_MEMORY,
-        ports=[{"name": "mariadb", "containerPort": MARIADB_PORT}],
+        ports=[{"name": "mariadb", "containerPort": ports.MARIADB}],
         securityContext=confined(MYSQL_UID),
         startupProbe=exec_probe(*_PING, periodSeconds=2, failureThreshold=300),
         livenessProbe=exec_probe(*_PING, periodSeconds=20, timeoutSeconds=10, failureThreshold=6),
@@ -234,13 +234,13 @@ def build_slurmdbd(args: AccountingArgs) -> Manifest:
         env=client_env(cluster, external),
         requests=("20m", "64Mi"),
         limit=DAEMON_MEMORY,
-        ports=[{"name": "slurmdbd", "containerPort": SLURMDBD_PORT}],
+        ports=[{"name": "slurmdbd", "containerPort": ports.SLURMDBD}],
         securityContext=confined(SLURM_UID),
         # It listens only once the database answers and its tables are made, or converted from an older release. A large database takes
         # hours for that, and a conversion that is cut off begins again.
-        startupProbe=tcp_probe(SLURMDBD_PORT, periodSeconds=1, failureThreshold=_CONVERSION_S),
-        livenessProbe=tcp_probe(SLURMDBD_PORT, periodSeconds=10, failureThreshold=6),
-        readinessProbe=tcp_probe(SLURMDBD_PORT, periodSeconds=2),
+        startupProbe=tcp_probe(ports.SLURMDBD, periodSeconds=1, failureThreshold=_CONVERSION_S),
+        livenessProbe=tcp_probe(ports.SLURMDBD, periodSeconds=10, failureThreshold=6),
+        readinessProbe=tcp_probe(ports.SLURMDBD, periodSeconds=2),
     )
     before: list[Manifest] = []
     if archive:

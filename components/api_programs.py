@@ -10,7 +10,7 @@ from components import network
 from components.labels import Manifest, labels, metadata, object_name, outside_name, selector
 from components.pods import PodDefaults, confined, empty_volume, http_probe, lost_node_tolerations, mount, pod_template, resources
 from configs.yaml_text import parse
-from slurm.ports import CONTROLLER_PORT, PROBE_PORT
+from names import ports
 
 CONTROLLER_UID = 65532
 """The user in the controllers' image."""
@@ -105,7 +105,7 @@ def container(
     memory: str,
     mounts: Sequence[Manifest] = (),
     port_name: str = "metrics",
-    ports: Sequence[Manifest] = (),
+    more_ports: Sequence[Manifest] = (),
     knows_its_name: bool = True,
 ) -> Manifest:
     """The container that runs `python -m MODULE`, told its cluster and `env`, and its own name where it `knows_its_name`."""
@@ -118,10 +118,10 @@ def container(
         "command": ["python", "-m", module],
         "env": [*({"name": key, "value": value} for key, value in said.items()), *([itself] if knows_its_name else [])],
         "resources": resources(requests, memory),
-        "ports": [{"name": port_name, "containerPort": CONTROLLER_PORT}, *ports],
+        "ports": [{"name": port_name, "containerPort": ports.CONTROLLER}, *more_ports],
         "securityContext": confined(CONTROLLER_UID),
-        "startupProbe": http_probe(PROBE_PORT, "/healthz", periodSeconds=1, failureThreshold=60),
-        "livenessProbe": http_probe(PROBE_PORT, "/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
-        "readinessProbe": http_probe(PROBE_PORT, "/readyz", periodSeconds=2, timeoutSeconds=5),
+        "startupProbe": http_probe(ports.PROBE, "/healthz", periodSeconds=1, failureThreshold=60),
+        "livenessProbe": http_probe(ports.PROBE, "/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
+        "readinessProbe": http_probe(ports.PROBE, "/readyz", periodSeconds=2, timeoutSeconds=5),
         "volumeMounts": [*mounts, mount("tmp", "/tmp")],  # noqa: S108 - a mount of the pod's own
     }

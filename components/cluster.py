@@ -35,7 +35,7 @@ from components.node_set import NodeSet, node_set_args
 from components.objects import collecting, declare, immutable_config_map
 from components.observability import Observability, observability_args
 from components.page import StatusPage, page_args
-from components.pods import PodDefaults, pod_defaults, service
+from components.pods import SHARED_PACKAGES, PodDefaults, pod_defaults, service
 from components.shared_root import SharedRoot, shared_root_args
 from components.slurm_files import SlurmFiles, slurm_files_args
 from components.storage import SharedStorage, storage_args
@@ -45,7 +45,7 @@ from configs.cluster_args import SlurmClusterArgs
 from configs.load import load_cluster
 from configs.models.cluster import Cluster
 from configs.models.ldap import Ldap
-from slurm.ports import SLURMD_PORT
+from names import ports
 
 _ROOT = Path(configs.__file__).parents[1]
 _PROGRAMS = _ROOT / "programs"
@@ -124,7 +124,7 @@ class SlurmCluster(pulumi.ComponentResource):
             pool.name: GpuNodePool(object_name(cluster.name, f"pool-{pool.name}"), node_pool_args(cluster, pods, pool), after)
             for pool in cluster.node_pools
         }
-        needs = [*shared, kinds, control_plane, declare(service(pods, "slurmd", SLURMD_PORT, headless=True), child)]
+        needs = [*shared, kinds, control_plane, declare(service(pods, "slurmd", ports.SLURMD, headless=True), child)]
         self._declare_node_sets(cluster, pods, provider, needs, pools)
         HealthChecks(object_name(cluster.name, "health-checks"), health_checks_args(cluster, pods), after)
         if cluster.monitoring is not None:
@@ -238,7 +238,7 @@ def build_namespace(cluster: Cluster) -> Manifest:
 
 
 def program_folders(cluster: Cluster) -> list[Path]:
-    """The Python packages that pods of this cluster run: `slurm`, which programs share, and the programs."""
+    """The Python packages that pods of this cluster run: those that programs share, and the programs."""
     names = {
         "config_sync": True,
         "login": True,
@@ -261,7 +261,7 @@ def program_folders(cluster: Cluster) -> list[Path]:
         "root_fill": cluster.storage.root is not None,
         "root_packages": cluster.storage.root is not None and bool(cluster.storage.root.packages),
     }
-    return [_ROOT / "slurm", *(_PROGRAMS / name for name, is_run in names.items() if is_run)]
+    return [*(_ROOT / package for package in SHARED_PACKAGES), *(_PROGRAMS / name for name, is_run in names.items() if is_run)]
 
 
 def build_programs(cluster: Cluster, name: str, folder: Path) -> Manifest:

@@ -47,7 +47,7 @@ from components.pods import (
 from components.shared_mounts import SharedMountArgs
 from components.users import identity_volume, users_mount, users_name, users_volume
 from configs.models.cluster import Cluster
-from slurm.ports import CHECKS_PORT, CONFIG_SYNC_PORT, PROBE_PORT, QUEUE_PORT, RUNNING_JOBS_PORT, SLURMCTLD_PORT, SLURMRESTD_PORT
+from names import ports
 
 _STATE_PATH = "/var/spool/slurmctld"
 """Where slurmctld's disk is mounted; its state is in a folder of its own there, since a new disk may be open to all."""
@@ -59,7 +59,7 @@ _REFUSAL_PROBE = exec_probe("sh", "-c", "! cat /tmp/refused 2>/dev/null", period
 reach. A readiness probe would count: a StatefulSet rolls no pod that is not ready, so files that only a newer Slurm can read would keep
 the newer Slurm out for ever (Kubernetes' StatefulSet page, "Forced rollback")."""
 
-_JOBS_PORTS = {"running-jobs": RUNNING_JOBS_PORT, "jobs": QUEUE_PORT}
+_JOBS_PORTS = {"running-jobs": ports.RUNNING_JOBS, "jobs": ports.QUEUE}
 _SLURMCTLD_MEMORY = "64Gi"
 """It holds all jobs and nodes. A leak should end slurmctld, which comes back with its queue, rather than its machine."""
 _REST_MEMORY = "2Gi"
@@ -145,7 +145,7 @@ class SlurmControlPlane(pulumi.ComponentResource):
         cluster, namespace = args["pods"]["cluster"], args["pods"]["namespace"]
         plain = pulumi.ResourceOptions(parent=self)
         priority = declare(build_priority_class(cluster, namespace), plain)
-        declare(service(args["pods"], "slurmctld", SLURMCTLD_PORT, headless=True), plain)
+        declare(service(args["pods"], "slurmctld", ports.SLURMCTLD, headless=True), plain)
         kept = pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"], depends_on=[priority], ignore_changes=[CLAIMS])
         if (notify := args.get("notify")) is not None:
             declare(build_notify_settings(cluster, namespace, notify), plain)
@@ -154,8 +154,8 @@ class SlurmControlPlane(pulumi.ComponentResource):
         declare(build_slurmctld(args), kept)
         declare(build_rest_service(args["pods"]), plain)
         declare(build_slurmrestd(args), pulumi.ResourceOptions(parent=self, depends_on=[priority]))
-        self.slurmctld_address = pulumi.Output.from_input(f"{object_name(cluster, 'slurmctld')}.{namespace}:{SLURMCTLD_PORT}")
-        self.rest_url = pulumi.Output.from_input(f"http://{object_name(cluster, 'slurmrestd')}.{namespace}:{SLURMRESTD_PORT}")
+        self.slurmctld_address = pulumi.Output.from_input(f"{object_name(cluster, 'slurmctld')}.{namespace}:{ports.SLURMCTLD}")
+        self.rest_url = pulumi.Output.from_input(f"http://{object_name(cluster, 'slurmrestd')}.{namespace}:{ports.SLURMRESTD}")
         self.register_outputs({"slurmctld_address": self.slurmctld_address, "rest_url": self.rest_url})
 
 
@@ -210,12 +210,12 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         limit=_SLURMCTLD_MEMORY,
         command=daemon_command("slurmctld"),
         workingDir=PACKAGES_PATH,
-        ports=[{"name": "slurmctld", "containerPort": SLURMCTLD_PORT}],
+        ports=[{"name": "slurmctld", "containerPort": ports.SLURMCTLD}],
         securityContext=confined(SLURM_UID),
         # With another munge key it waits for the other pods to have it.
-        startupProbe=http_probe(SLURMCTLD_PORT, "/livez", periodSeconds=1, failureThreshold=300 + args["key_spread_s"]),
-        livenessProbe=http_probe(SLURMCTLD_PORT, "/livez", periodSeconds=10, timeoutSeconds=10, failureThreshold=6),
-        readinessProbe=http_probe(SLURMCTLD_PORT, "/readyz", periodSeconds=2, timeoutSeconds=5),
+        startupProbe=http_probe(ports.SLURMCTLD, "/livez", periodSeconds=1, failureThreshold=300 + args["key_spread_s"]),
+        livenessProbe=http_probe(ports.SLURMCTLD, "/livez", periodSeconds=10, timeoutSeconds=10, failureThreshold=6),
+        readinessProbe=http_probe(ports.SLURMCTLD, "/readyz", periodSeconds=2, timeoutSeconds=5),
     )
     reconfigure = container(
         pods,
@@ -226,7 +226,7 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         requests=("10m", "16Mi"),
         command=program_command("config_sync"),
         workingDir=PACKAGES_PATH,
-        ports=[{"name": "files", "containerPort": CONFIG_SYNC_PORT}],
+        ports=[{"name": "files", "containerPort": ports.CONFIG_SYNC}],
         securityContext=confined(SLURM_UID),
         livenessProbe=_REFUSAL_PROBE,
     )
@@ -238,10 +238,10 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         {"SLURM_CONF": "/etc/slurm/slurm.conf"},
         command=program_command("node_checks", module="collect"),
         workingDir=PACKAGES_PATH,
-        ports=[{"name": "checks", "containerPort": CHECKS_PORT}],
+        ports=[{"name": "checks", "containerPort": ports.CHECKS}],
         # SlurmUser: only Slurm's own user and root may drain nodes.
         securityContext=confined(SLURM_UID),
-        livenessProbe=http_probe(PROBE_PORT, "/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
+        livenessProbe=http_probe(ports.PROBE, "/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
     )
     maintenance = container(
         pods,
@@ -296,8 +296,8 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
 
 def build_rest_service(pods: PodDefaults) -> Manifest:
     """The Service of slurmrestd, and of the list of running jobs beside it."""
-    ports = [{"name": name, "port": port, "targetPort": port} for name, port in ({"slurmrestd": SLURMRESTD_PORT} | _JOBS_PORTS).items()]
-    return service(pods, "slurmrestd", SLURMRESTD_PORT, ports=ports)
+    listed = [{"name": name, "port": port, "targetPort": port} for name, port in ({"slurmrestd": ports.SLURMRESTD} | _JOBS_PORTS).items()]
+    return service(pods, "slurmrestd", ports.SLURMRESTD, ports=listed)
 
 
 def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
@@ -328,12 +328,12 @@ def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
             *(mount("config", "/etc/slurm", read_only=True), users_mount(args.get("identity"))),
             mount("tmp", "/tmp"),  # noqa: S108
         ],
-        ports=[{"name": "slurmrestd", "containerPort": SLURMRESTD_PORT}],
+        ports=[{"name": "slurmrestd", "containerPort": ports.SLURMRESTD}],
         requests=("10m", "64Mi"),
         limit=_REST_MEMORY,
         securityContext=confined(SLURMRESTD_UID),
-        readinessProbe=tcp_probe(SLURMRESTD_PORT, periodSeconds=2),
-        livenessProbe=tcp_probe(SLURMRESTD_PORT, periodSeconds=10, failureThreshold=6, initialDelaySeconds=60),
+        readinessProbe=tcp_probe(ports.SLURMRESTD, periodSeconds=2),
+        livenessProbe=tcp_probe(ports.SLURMRESTD, periodSeconds=10, failureThreshold=6, initialDelaySeconds=60),
     )
     pod: Manifest = {
         "terminationGracePeriodSeconds": 5,  # it has nothing to save, and does not end when asked

@@ -13,7 +13,7 @@ from components.labels import Manifest, object_name, selector
 from components.objects import declare
 from components.pods import PodDefaults, mount, secret_volume
 from configs.models.cluster import Cluster
-from slurm.ports import CONFIG_SYNC_PORT, EC2_PORT, RUNNING_JOBS_PORT, SLURMRESTD_PORT
+from names import ports
 
 COMPONENT = "nodeset-controller"
 """Tail of its objects' names: `<cluster>-nodeset-controller`."""
@@ -87,9 +87,9 @@ def build_roles(args: ControllersArgs) -> list[Manifest]:
 def build_network_policy(args: ControllersArgs) -> Manifest:
     """Out: names, the API server, slurmrestd, slurmctld's sidecar, and the program for EC2."""
     pods = args["pods"]
-    slurmrestd = network.egress_to(pods["cluster"], "slurmrestd", SLURMRESTD_PORT, RUNNING_JOBS_PORT)
-    sidecar = network.egress_to(pods["cluster"], "slurmctld", CONFIG_SYNC_PORT)
-    ec2 = [network.egress_to(pods["cluster"], "ec2", EC2_PORT)] if args["asks_ec2"] else []
+    slurmrestd = network.egress_to(pods["cluster"], "slurmrestd", ports.SLURMRESTD, ports.RUNNING_JOBS)
+    sidecar = network.egress_to(pods["cluster"], "slurmctld", ports.CONFIG_SYNC)
+    ec2 = [network.egress_to(pods["cluster"], "ec2", ports.EC2)] if args["asks_ec2"] else []
     return api_programs.network_policy(pods, COMPONENT, [slurmrestd, sidecar, *ec2])
 
 
@@ -140,11 +140,11 @@ def _controller(args: ControllersArgs) -> Manifest:
     pods = args["pods"]
     cluster, namespace = pods["cluster"], pods["namespace"]
     env = {
-        "SLIPWAY_SLURMRESTD": f"http://{object_name(cluster, 'slurmrestd')}.{namespace}:{SLURMRESTD_PORT}",
+        "SLIPWAY_SLURMRESTD": f"http://{object_name(cluster, 'slurmrestd')}.{namespace}:{ports.SLURMRESTD}",
         "SLIPWAY_JWT_KEY": f"{_KEY_PATH}/jwt_hs256.key",
     }
     if args["asks_ec2"]:
-        env["SLIPWAY_EC2"] = f"http://{object_name(cluster, 'ec2')}.{namespace}:{EC2_PORT}/steps"
+        env["SLIPWAY_EC2"] = f"http://{object_name(cluster, 'ec2')}.{namespace}:{ports.EC2}/steps"
         env["SLIPWAY_EC2_TOKEN"] = f"{_EC2_TOKEN_PATH}/token"
     ec2_mounts = [mount("ec2", _EC2_TOKEN_PATH, read_only=True)] if args["asks_ec2"] else []
     return api_programs.container(

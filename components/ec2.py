@@ -12,7 +12,7 @@ from components.objects import declare, secret
 from components.pods import PodDefaults, mount, secret_volume, service
 from configs.models.cluster import Cluster
 from configs.models.ec2 import Ec2
-from slurm.ports import CONTROLLER_PORT, EC2_PORT
+from names import ports
 
 COMPONENT = "ec2"
 """Tail of its objects' names: `<cluster>-ec2`."""
@@ -88,11 +88,11 @@ def build_network_policy(args: Ec2Args) -> Manifest:
 def build_service(args: Ec2Args) -> Manifest:
     """The Service `<cluster>-ec2`, where the NodeSet controller asks for steps, and Prometheus for metrics. A program that is not ready
     says why a step is refused, so it is reached all the same."""
-    ports = [
-        {"name": "steps", "port": EC2_PORT, "targetPort": EC2_PORT},
-        {"name": "metrics", "port": CONTROLLER_PORT, "targetPort": CONTROLLER_PORT},
+    listed = [
+        {"name": "steps", "port": ports.EC2, "targetPort": ports.EC2},
+        {"name": "metrics", "port": ports.CONTROLLER, "targetPort": ports.CONTROLLER},
     ]
-    return service(args["pods"], COMPONENT, EC2_PORT, ports=ports, publishNotReadyAddresses=True)
+    return service(args["pods"], COMPONENT, ports.EC2, ports=listed, publishNotReadyAddresses=True)
 
 
 def build_deployment(args: Ec2Args) -> Manifest:
@@ -117,7 +117,7 @@ def _container(args: Ec2Args) -> Manifest:
         "SLIPWAY_EVERY_S": str(config.every_s),
         "SLIPWAY_GRACE_S": str(config.impaired_s),
         "SLIPWAY_MAX_PER_HOUR": str(config.max_per_hour),
-        "SLIPWAY_REQUESTS_PORT": str(EC2_PORT),
+        "SLIPWAY_REQUESTS_PORT": str(ports.EC2),
         **({"SLIPWAY_TOPOLOGY_LABELS": "true"} if config.topology_labels else {}),
         **({"SLIPWAY_STEPS": ",".join(args["steps"])} if args["steps"] else {}),
         "AWS_REGION": config.region,
@@ -131,6 +131,6 @@ def _container(args: Ec2Args) -> Manifest:
         requests=("10m", "128Mi"),
         memory=_MEMORY,
         mounts=[mount("token", _TOKEN_PATH, read_only=True)],
-        ports=[{"name": "steps", "containerPort": EC2_PORT}],
+        more_ports=[{"name": "steps", "containerPort": ports.EC2}],
         knows_its_name=False,
     )

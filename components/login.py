@@ -38,8 +38,8 @@ from components.shared_root import settings_name
 from components.users import identity_volume, keys_mount, user_keys_name, users_mount, users_name
 from configs.models.cluster import Cluster
 from configs.render import login
+from names import ports
 
-SSHD_PORT = 2222
 _LEAVE_S = 30
 """Seconds that a pod gets to end, on top of what its sessions get."""
 
@@ -154,7 +154,7 @@ def ssh_command(args: LoginNodesArgs) -> str:
 def build_service(args: LoginNodesArgs) -> Manifest:
     """The Service in front of sshd. It is not waited for: the provider waits for a Service's pods, which are declared after it."""
     cluster, wanted = args["pods"]["cluster"], args["service"]
-    port: Manifest = {"name": "ssh", "port": 22, "targetPort": SSHD_PORT}
+    port: Manifest = {"name": "ssh", "port": 22, "targetPort": ports.LOGIN_SSH}
     if "node_port" in wanted:
         port["nodePort"] = wanted["node_port"]
     spec: Manifest = {"type": wanted["type"], "selector": selector(cluster, "login"), "ports": [port]}
@@ -204,10 +204,10 @@ def _pod(args: LoginNodesArgs) -> Manifest:
         limit="",  # its memory is that of its users' sessions, which have limits each
         command=daemon_command("login"),
         workingDir=PACKAGES_PATH,
-        ports=[{"name": "ssh", "containerPort": SSHD_PORT}],
+        ports=[{"name": "ssh", "containerPort": ports.LOGIN_SSH}],
         terminationMessagePath=TERMINATION_LOG,
         securityContext=_security_context(args),
-        readinessProbe=exec_probe("bash", "-c", f"[[ $(ss -Hltn 'sport = :{SSHD_PORT}') ]]", periodSeconds=3),
+        readinessProbe=exec_probe("bash", "-c", f"[[ $(ss -Hltn 'sport = :{ports.LOGIN_SSH}') ]]", periodSeconds=3),
     )
     return {
         # What users see in their prompt: all replicas are one machine to them.

@@ -34,7 +34,7 @@ from configs.models.cluster import Cluster
 from configs.models.health_checks import HealthCheck, looks_at
 from configs.models.monitoring import Monitoring
 from configs.render.health_checks import collector_of, interval_s, is_told_again
-from slurm.ports import METRICS_PORT, PROBE_PORT, SLURMCTLD_PORT, SLURMDBD_PORT
+from names import ports
 from slurm.retelling import unknown_after_s
 
 COMPONENT = "metrics"
@@ -102,10 +102,10 @@ class Metrics(pulumi.ComponentResource):
         super().__init__("slipway:index:Metrics", name, {}, opts)
         child = pulumi.ResourceOptions(parent=self)
         declare(build_network_policy(args), child)
-        declare(service(args["pods"], COMPONENT, METRICS_PORT), child)
+        declare(service(args["pods"], COMPONENT, ports.METRICS), child)
         declare(build_deployment(args), child)
         self.address = pulumi.Output.from_input(
-            f"{object_name(args['pods']['cluster'], COMPONENT)}.{args['pods']['namespace']}:{METRICS_PORT}"
+            f"{object_name(args['pods']['cluster'], COMPONENT)}.{args['pods']['namespace']}:{ports.METRICS}"
         )
         self.register_outputs({"address": self.address})
 
@@ -129,8 +129,8 @@ def build_settings(args: MetricsArgs) -> str:
 def build_network_policy(args: MetricsArgs) -> Manifest:
     """Out: names, slurmctld with the collector of checks beside it, and slurmdbd."""
     cluster = args["pods"]["cluster"]
-    slurmctld = [SLURMCTLD_PORT, args["checks_collector"][1]]
-    slurmdbd = [network.egress_to(cluster, "slurmdbd", SLURMDBD_PORT)] if args["accounting"] else []
+    slurmctld = [ports.SLURMCTLD, args["checks_collector"][1]]
+    slurmdbd = [network.egress_to(cluster, "slurmdbd", ports.SLURMDBD)] if args["accounting"] else []
     return network.policy(args["pods"], COMPONENT, [network.NAMES, network.egress_to(cluster, "slurmctld", *slurmctld), *slurmdbd])
 
 
@@ -159,12 +159,12 @@ def _pod(args: MetricsArgs) -> Manifest:
         limit=_MEMORY,
         command=program_command("metrics", build_settings(args)),
         workingDir=PACKAGES_PATH,
-        ports=[{"name": COMPONENT, "containerPort": METRICS_PORT}],
+        ports=[{"name": COMPONENT, "containerPort": ports.METRICS}],
         # SlurmUser: where PrivateData hides jobs, others do not see all of them.
         securityContext=confined(SLURM_UID),
-        startupProbe=http_probe(PROBE_PORT, "/healthz", periodSeconds=1, failureThreshold=60),
-        livenessProbe=http_probe(PROBE_PORT, "/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
-        readinessProbe=http_probe(PROBE_PORT, "/healthz", periodSeconds=5, timeoutSeconds=5),
+        startupProbe=http_probe(ports.PROBE, "/healthz", periodSeconds=1, failureThreshold=60),
+        livenessProbe=http_probe(ports.PROBE, "/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
+        readinessProbe=http_probe(ports.PROBE, "/healthz", periodSeconds=5, timeoutSeconds=5),
     )
     return {
         "terminationGracePeriodSeconds": 5,  # it has nothing to save

@@ -9,19 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.pods import PodDefaults
-from slurm.ports import (
-    CHECKS_PORT,
-    CONFIG_SYNC_PORT,
-    CONTROLLER_PORT,
-    EC2_PORT,
-    MARIADB_PORT,
-    METRICS_PORT,
-    QUEUE_PORT,
-    RUNNING_JOBS_PORT,
-    SLURMCTLD_PORT,
-    SLURMDBD_PORT,
-    SLURMRESTD_PORT,
-)
+from names import ports
 
 USERS = ("login", "slurmd")
 """Components in whose pods users run programs."""
@@ -30,15 +18,15 @@ NOT_USERS = ("all pods but those of users",)
 """Of all namespaces: a Prometheus may be anywhere."""
 
 CALLERS: Mapping[str, Mapping[int, tuple[str, ...]]] = {
-    "slurmctld": {SLURMCTLD_PORT: EVERYBODY, CONFIG_SYNC_PORT: ("nodeset-controller",), CHECKS_PORT: ("metrics", "slurmd")},
-    "slurmdbd": {SLURMDBD_PORT: EVERYBODY},
-    "mariadb": {MARIADB_PORT: ("backup", "slurmdbd")},
-    "slurmrestd": {SLURMRESTD_PORT: EVERYBODY, RUNNING_JOBS_PORT: ("nodeset-controller", "page"), QUEUE_PORT: EVERYBODY},
-    "nodeset-controller": {CONTROLLER_PORT: NOT_USERS},
-    "guard": {CONTROLLER_PORT: NOT_USERS},
-    "ec2": {CONTROLLER_PORT: NOT_USERS, EC2_PORT: ("nodeset-controller",)},
-    "metrics": {METRICS_PORT: NOT_USERS},
-    "page": {CONTROLLER_PORT: EVERYBODY},
+    "slurmctld": {ports.SLURMCTLD: EVERYBODY, ports.CONFIG_SYNC: ("nodeset-controller",), ports.CHECKS: ("metrics", "slurmd")},
+    "slurmdbd": {ports.SLURMDBD: EVERYBODY},
+    "mariadb": {ports.MARIADB: ("backup", "slurmdbd")},
+    "slurmrestd": {ports.SLURMRESTD: EVERYBODY, ports.RUNNING_JOBS: ("nodeset-controller", "page"), ports.QUEUE: EVERYBODY},
+    "nodeset-controller": {ports.CONTROLLER: NOT_USERS},
+    "guard": {ports.CONTROLLER: NOT_USERS},
+    "ec2": {ports.CONTROLLER: NOT_USERS, ports.EC2: ("nodeset-controller",)},
+    "metrics": {ports.METRICS: NOT_USERS},
+    "page": {ports.CONTROLLER: EVERYBODY},
 }
 """By component and port: components of the same cluster, or one of the two above."""
 

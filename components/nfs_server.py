@@ -12,7 +12,6 @@ from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import CLAIMS, config_map, content_name, declare
 from components.pods import (
     DAEMON_MEMORY,
-    NFS_PORT,
     PACKAGES_PATH,
     PodDefaults,
     config_volume,
@@ -33,6 +32,7 @@ from configs.models.cluster import Cluster
 from configs.models.nfs_server import NfsServer as NfsServerConfig
 from configs.models.storage import Disk
 from configs.render import nfs_server
+from names import ports
 
 COMPONENT = "nfs"
 DATA_PATH = "/srv/nfs"
@@ -111,7 +111,7 @@ def build_config(args: NfsServerArgs) -> Manifest:
 
 def build_service(args: NfsServerArgs) -> Manifest:
     """The Service at the given address. A node whose connection breaks dials the same one again."""
-    return service(args["pods"], COMPONENT, NFS_PORT, clusterIP=args["cluster_ip"])
+    return service(args["pods"], COMPONENT, ports.NFS, clusterIP=args["cluster_ip"])
 
 
 def build_network_policy(args: NfsServerArgs) -> Manifest:
@@ -125,7 +125,7 @@ def build_network_policy(args: NfsServerArgs) -> Manifest:
         "spec": {
             "podSelector": {"matchLabels": selector(pods["cluster"], COMPONENT)},
             "policyTypes": ["Ingress", "Egress"],
-            "ingress": [{"ports": [{"port": NFS_PORT, "protocol": "TCP"}], **sources}],
+            "ingress": [{"ports": [{"port": ports.NFS, "protocol": "TCP"}], **sources}],
             "egress": [],
         },
     }
@@ -149,7 +149,7 @@ def build_server(args: NfsServerArgs) -> Manifest:
         env={"SLIPWAY_FOLDERS": " ".join(f"{folder['name']}:{folder['mode']}" for folder in args["folders"])},
         requests=("100m", "256Mi"),
         limit=DAEMON_MEMORY,
-        ports=[{"name": COMPONENT, "containerPort": NFS_PORT}],
+        ports=[{"name": COMPONENT, "containerPort": ports.NFS}],
         securityContext={
             "runAsUser": 0,
             "allowPrivilegeEscalation": False,
@@ -158,9 +158,9 @@ def build_server(args: NfsServerArgs) -> Manifest:
             # containerd's own profile gives name_to_handle_at to those with SYS_ADMIN only. Source: its contrib/seccomp/seccomp_default.go.
             "seccompProfile": {"type": "Unconfined"},
         },
-        startupProbe=tcp_probe(NFS_PORT, periodSeconds=1, failureThreshold=300),
-        livenessProbe=tcp_probe(NFS_PORT, periodSeconds=10, timeoutSeconds=10, failureThreshold=6),
-        readinessProbe=tcp_probe(NFS_PORT, periodSeconds=2),
+        startupProbe=tcp_probe(ports.NFS, periodSeconds=1, failureThreshold=300),
+        livenessProbe=tcp_probe(ports.NFS, periodSeconds=10, timeoutSeconds=10, failureThreshold=6),
+        readinessProbe=tcp_probe(ports.NFS, periodSeconds=2),
     )
     pod: Manifest = {
         "terminationGracePeriodSeconds": 30,

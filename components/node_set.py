@@ -56,8 +56,8 @@ from configs.render import shared_root, slurm
 from configs.render.gpu_jobs import FOLDER as GPU_JOBS_PATH
 from configs.render.gpu_jobs import HOST_FOLDER, notes_gpu_jobs
 from configs.render.health_checks import checks_beside_jobs
+from names import ports
 from slurm.instances import ENVIRONMENT as MACHINE
-from slurm.ports import GPU_METRICS_PORT, SLURMD_PORT
 
 TMP_PATH = shared_root.TMP
 CONTAINERS_PATH = shared_root.CONTAINERS
@@ -360,22 +360,22 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
         *([mount("place", PLACE_PATH, read_only=True)] if args.get("topologies") else []),
         *([mount("gpu-jobs", GPU_JOBS_PATH)] if _has_exporter(args) else []),
     ]
-    gpu_metrics = [("gpu-metrics", GPU_METRICS_PORT)] if _simulates_exporter(args) else []
-    ports = [("slurmd", SLURMD_PORT), *([("ssh", SSH_PORT)] if "ssh" in args else []), *gpu_metrics]
+    gpu_metrics = [("gpu-metrics", ports.GPU_METRICS)] if _simulates_exporter(args) else []
+    listening = [("slurmd", ports.SLURMD), *([("ssh", SSH_PORT)] if "ssh" in args else []), *gpu_metrics]
     slurmd = container(args["pods"], "slurmd", "", mounts, env, command=daemon_command("worker"))
     return {
         **slurmd,
         "env": [*slurmd["env"], {"name": MACHINE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
         "workingDir": PACKAGES_PATH,
         "resources": build_resources(args),
-        "ports": [{"name": name, "containerPort": port} for name, port in ports],
+        "ports": [{"name": name, "containerPort": port} for name, port in listening],
         "terminationMessagePath": TERMINATION_LOG,
         # Slurm makes cgroups, sets devices apart and starts jobs as their users.
         "securityContext": {"privileged": True},
         "lifecycle": {"preStop": {"exec": {"command": program_command("worker", module="stop")}}},
         # No liveness probe: a restart of this container ends its jobs, so only slurmd's own end may cause one.
         # slurmd listens within two seconds as a rule. A look before that fails: an event, two writes, and five seconds until the next look.
-        "readinessProbe": tcp_probe(SLURMD_PORT, initialDelaySeconds=2, periodSeconds=5),
+        "readinessProbe": tcp_probe(ports.SLURMD, initialDelaySeconds=2, periodSeconds=5),
     }
 
 

@@ -33,13 +33,12 @@ from configs.models.monitoring import Monitoring
 from configs.render import alertmanager
 from configs.render.alerts import build_alerts
 from configs.render.dashboards import build_dashboards
+from names import ports
 
 COMPONENT = "prometheus"
 """Tail of its objects' names: `<cluster>-prometheus`."""
 PROMETHEUS_UID = 65532
 """The user in the image."""
-PROMETHEUS_PORT = 9090
-ALERTMANAGER_PORT = 9093
 """On the pod's loopback only: nobody but the pod and a port-forward silences alerts."""
 CONFIG_PATH = "/etc/slipway/prometheus"
 _DATA_PATH = "/data"
@@ -123,7 +122,7 @@ class Observability(pulumi.ComponentResource):
             protected = own["deletion_protection"]
             last = pulumi.ResourceOptions(parent=self, depends_on=needs, ignore_changes=[CLAIMS], protect=protected)
             declare(build_server(own, files["metadata"]["name"]), last)
-            url = f"http://{object_name(own['pods']['cluster'], COMPONENT)}.{own['pods']['namespace']}:{PROMETHEUS_PORT}"
+            url = f"http://{object_name(own['pods']['cluster'], COMPONENT)}.{own['pods']['namespace']}:{ports.PROMETHEUS}"
         self.prometheus_url = pulumi.Output.from_input(url)
         self.register_outputs({"prometheus_url": self.prometheus_url})
 
@@ -143,7 +142,7 @@ def build_files(cluster: Cluster, monitoring: Monitoring) -> dict[str, str]:
             "evaluation_interval": f"{monitoring.scrape_interval_s}s",
         },
         "rule_files": ["alerts.yml"],
-        "alerting": {"alertmanagers": [{"static_configs": [{"targets": [f"localhost:{ALERTMANAGER_PORT}"]}]}]},
+        "alerting": {"alertmanagers": [{"static_configs": [{"targets": [f"localhost:{ports.ALERTMANAGER}"]}]}]},
         "scrape_configs": scrape_configs(cluster),
     }
     return {
@@ -190,7 +189,7 @@ def build_config(args: OwnArgs) -> Manifest:
 def build_services(args: OwnArgs) -> list[Manifest]:
     """Prometheus' own, and one without an address of its own for each component whose pods are read one by one."""
     pods = args["pods"]
-    made = [service(pods, COMPONENT, PROMETHEUS_PORT)]
+    made = [service(pods, COMPONENT, ports.PROMETHEUS)]
     for component, port in args["replicated"]:
         about = metadata(object_name(pods["cluster"], component), pods["namespace"], labels(pods["cluster"], component), SKIP_AWAIT)
         spec: Manifest = {
@@ -214,7 +213,7 @@ def build_network_policy(args: OwnArgs) -> Manifest:
         "spec": {
             "podSelector": {"matchLabels": selector(pods["cluster"], COMPONENT)},
             "policyTypes": ["Ingress"],
-            "ingress": [{"from": sources, "ports": [{"port": PROMETHEUS_PORT, "protocol": "TCP"}]}] if sources else [],
+            "ingress": [{"from": sources, "ports": [{"port": ports.PROMETHEUS, "protocol": "TCP"}]}] if sources else [],
         },
     }
 
@@ -255,16 +254,16 @@ def _prometheus(args: OwnArgs) -> Manifest:
             f"--storage.tsdb.path={_DATA_PATH}/prometheus",
             f"--storage.tsdb.retention.time={args['retention_days']}d",
             f"--storage.tsdb.retention.size={args['retention_mib']}MB",  # Prometheus' MB are MiB
-            f"--web.listen-address=:{PROMETHEUS_PORT}",
+            f"--web.listen-address=:{ports.PROMETHEUS}",
             "--log.format=json",
         ],
         "workingDir": _DATA_PATH,
         "resources": resources(("50m", "128Mi"), DAEMON_MEMORY),
-        "ports": [{"name": "prometheus", "containerPort": PROMETHEUS_PORT}],
+        "ports": [{"name": "prometheus", "containerPort": ports.PROMETHEUS}],
         "securityContext": confined(PROMETHEUS_UID),
-        "startupProbe": http_probe(PROMETHEUS_PORT, "/-/ready", periodSeconds=1, failureThreshold=600),  # it reads what it has first
-        "livenessProbe": http_probe(PROMETHEUS_PORT, "/-/healthy", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
-        "readinessProbe": http_probe(PROMETHEUS_PORT, "/-/ready", periodSeconds=5, timeoutSeconds=5),
+        "startupProbe": http_probe(ports.PROMETHEUS, "/-/ready", periodSeconds=1, failureThreshold=600),  # it reads what it has first
+        "livenessProbe": http_probe(ports.PROMETHEUS, "/-/healthy", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
+        "readinessProbe": http_probe(ports.PROMETHEUS, "/-/ready", periodSeconds=5, timeoutSeconds=5),
         "volumeMounts": [mount("config", CONFIG_PATH, read_only=True), mount("data", _DATA_PATH)],
     }
 
@@ -279,7 +278,7 @@ def _alertmanager(args: OwnArgs) -> Manifest:
         "command": [
             "slipway-alertmanager",
             f"--storage.path={_DATA_PATH}/alertmanager",
-            f"--web.listen-address=127.0.0.1:{ALERTMANAGER_PORT}",
+            f"--web.listen-address=127.0.0.1:{ports.ALERTMANAGER}",
             "--cluster.listen-address=",  # one of its kind, without peers
             "--log.format=json",
         ],

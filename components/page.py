@@ -10,7 +10,7 @@ from components.objects import declare
 from components.pods import CLUSTER_DOMAIN, PodDefaults, mount, secret_volume, service
 from configs.models.cluster import Cluster
 from configs.render.slurm import private_data
-from slurm.ports import CONTROLLER_PORT, RUNNING_JOBS_PORT, SLURMRESTD_PORT
+from names import ports
 
 COMPONENT = "page"
 """Tail of its objects' names: `<cluster>-page`."""
@@ -87,13 +87,13 @@ def build_roles(args: PageArgs) -> list[Manifest]:
 def build_network_policy(args: PageArgs) -> Manifest:
     """Out: names, the API server, and the program beside slurmrestd."""
     pods = args["pods"]
-    slurmrestd = network.egress_to(pods["cluster"], "slurmrestd", RUNNING_JOBS_PORT)
+    slurmrestd = network.egress_to(pods["cluster"], "slurmrestd", ports.RUNNING_JOBS)
     return api_programs.network_policy(pods, COMPONENT, [slurmrestd])
 
 
 def build_service(args: PageArgs) -> Manifest:
     """The Service `<cluster>-page`, inside the cluster only: an ssh tunnel of a login pod ends there, or a proxy stands before it."""
-    return service(args["pods"], COMPONENT, PORT, ports=[{"name": "http", "port": PORT, "targetPort": CONTROLLER_PORT}])
+    return service(args["pods"], COMPONENT, PORT, ports=[{"name": "http", "port": PORT, "targetPort": ports.CONTROLLER}])
 
 
 def build_deployment(args: PageArgs) -> Manifest:
@@ -114,7 +114,7 @@ def _page(args: PageArgs) -> Manifest:
     pods = args["pods"]
     cluster, namespace = pods["cluster"], pods["namespace"]
     env = {
-        "SLIPWAY_SLURMRESTD": f"http://{object_name(cluster, 'slurmrestd')}.{namespace}:{SLURMRESTD_PORT}",
+        "SLIPWAY_SLURMRESTD": f"http://{object_name(cluster, 'slurmrestd')}.{namespace}:{ports.SLURMRESTD}",
         "SLIPWAY_JWT_KEY": f"{_KEY_PATH}/jwt_hs256.key",
         "SLIPWAY_HISTORY": "/tmp/history.json",  # noqa: S108 - a mount of the pod's own
         "SLIPWAY_HOSTS": ",".join(args["hosts"]),

@@ -19,10 +19,11 @@ MUNGE_UID = ACCOUNTS["munge"]
 SLURMRESTD_UID = ACCOUNTS["slurmrestd"]
 MYSQL_UID = ACCOUNTS["mysql"]
 
-NFS_PORT = 2049
 
 PACKAGES_PATH = "/opt/slipway"
 """Where Python finds our packages: it is the working directory of the containers that run them."""
+SHARED_PACKAGES = ("names", "slurm")
+"""What all programs import, at the root of the project and below `PACKAGES_PATH` alike."""
 SCRIPTS_PATH = f"{PACKAGES_PATH}/scripts"
 ROOT_SETTINGS = "/etc/slipway/root"
 """Where root.conf is, the settings of the versioned root; without it the plugin does nothing."""
@@ -59,7 +60,7 @@ class PodDefaults(TypedDict):
     scripts: str
     """Name of the ConfigMap with the start scripts."""
     programs: dict[str, str]
-    """Names of the ConfigMaps with Python packages: `slurm`, and the programs that this stack runs, by their folders' names."""
+    """Names of the ConfigMaps with Python packages: the shared ones, and the programs that this stack runs, by their folders' names."""
     node_selector: dict[str, str]
     """Labels of the nodes that pods other than workers run on."""
     tolerations: list[dict[str, Any]]
@@ -116,7 +117,7 @@ def container(
     """A container of the Slurm image that runs a start script, or with an empty `script` what `command` in `more` says.
 
     `requests` are CPU and memory, `limit` is the most memory; an empty one is no limit. `more` is added as it is. What a script and its
-    daemon say becomes lines of slurm/logs: the pod has the volume of `program_volumes` with the package `slurm`.
+    daemon say becomes lines of slurm/logs: the pod has the volumes of `program_volumes`, which hold the package `slurm`.
     """
     variables = {logs.CLUSTER: defaults["cluster"], "SLIPWAY_SLURMCTLD": object_name(defaults["cluster"], "slurmctld"), **(env or {})}
     return {
@@ -231,15 +232,15 @@ def daemon_command(program: str) -> list[str]:
 
 
 def program_mounts(*programs: str) -> list[Manifest]:
-    """What a container mounts that runs programs: the package `slurm`, which they share, and each program's own."""
+    """What a container mounts that runs programs: the packages that they share, and each program's own."""
     own = [mount(_program_volume(program), f"{PACKAGES_PATH}/programs/{program}", read_only=True) for program in programs]
-    return [mount("slurm", f"{PACKAGES_PATH}/slurm", read_only=True), *own]
+    return [*(mount(package, f"{PACKAGES_PATH}/{package}", read_only=True) for package in SHARED_PACKAGES), *own]
 
 
 def program_volumes(defaults: PodDefaults, *programs: str) -> list[Manifest]:
     """The volumes behind `program_mounts`, of all containers of a pod."""
     own = [config_volume(_program_volume(program), defaults["programs"][program]) for program in programs]
-    return [config_volume("slurm", defaults["programs"]["slurm"]), *own]
+    return [*(config_volume(package, defaults["programs"][package]) for package in SHARED_PACKAGES), *own]
 
 
 def _program_volume(program: str) -> str:

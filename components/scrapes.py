@@ -13,7 +13,7 @@ from components.labels import Manifest, labels, metadata, object_name, selector
 from components.pods import CLUSTER_DOMAIN
 from configs.models.cluster import Cluster
 from configs.render.slurm import private_data
-from slurm.ports import CONTROLLER_PORT, GPU_METRICS_PORT, METRICS_PORT, SLURMCTLD_PORT
+from names import ports
 
 METRICS = "metrics"
 """The collector of metrics, its Service and its port's name."""
@@ -52,24 +52,24 @@ def targets(cluster: Cluster) -> list[Target]:
     slurmctld = [
         # A series for each node and each of eleven values; the collector has the states of nodes.
         Target(
-            f"slurmctld-{path}", "slurmctld", SLURMCTLD_PORT, "slurmctld", f"/metrics/{path}", "slurm_node_.+" if path == "nodes" else ""
+            f"slurmctld-{path}", "slurmctld", ports.SLURMCTLD, "slurmctld", f"/metrics/{path}", "slurm_node_.+" if path == "nodes" else ""
         )
         for path in (_SLURMCTLD_PATHS if not private_data(cluster) else ())  # with PrivateData slurmctld has no metrics (26.05.5: 401)
     ]
-    controllers = [Target(NODESET_CONTROLLER, NODESET_CONTROLLER, CONTROLLER_PORT, "metrics", is_service=False, replicas=True)]
+    controllers = [Target(NODESET_CONTROLLER, NODESET_CONTROLLER, ports.CONTROLLER, "metrics", is_service=False, replicas=True)]
     if cluster.kubernetes.guard:
-        controllers.append(Target(GUARD, GUARD, CONTROLLER_PORT, "metrics", is_service=False, replicas=True))
+        controllers.append(Target(GUARD, GUARD, ports.CONTROLLER, "metrics", is_service=False, replicas=True))
     if cluster.ec2 is not None:
-        controllers.append(Target(EC2, EC2, CONTROLLER_PORT, "metrics"))
+        controllers.append(Target(EC2, EC2, ports.CONTROLLER, "metrics"))
     with_gpus = tuple((each.name, each.ordinals) for each in cluster.node_sets if each.gpus is not None)
-    gpus = [Target("dcgm", "slurmd", GPU_METRICS_PORT, "dcgm", is_service=False, nodes=with_gpus)] if with_gpus else []
-    return [*slurmctld, Target(METRICS, METRICS, METRICS_PORT, "metrics"), *controllers, *gpus]
+    gpus = [Target("dcgm", "slurmd", ports.GPU_METRICS, "dcgm", is_service=False, nodes=with_gpus)] if with_gpus else []
+    return [*slurmctld, Target(METRICS, METRICS, ports.METRICS, "metrics"), *controllers, *gpus]
 
 
 def scrape_configs(cluster: Cluster) -> list[dict[str, Any]]:
     """The `scrape_configs` of prometheus.yml."""
     made = [_scrape(cluster, target) for target in targets(cluster)]
-    for job, port in (("prometheus", 9090), ("alertmanager", 9093)):
+    for job, port in (("prometheus", ports.PROMETHEUS), ("alertmanager", ports.ALERTMANAGER)):
         made.append({"job_name": job, "static_configs": [{"targets": [f"localhost:{port}"]}], "relabel_configs": [_cluster_label(cluster)]})
     return made
 

@@ -15,7 +15,10 @@ REPOSITORY = "localhost/slipway"
 PUBLISHED = "images.json"
 """File of a release's wheel, beside its packages: the release's images by name, each with its registry, tag and digest."""
 
-SOURCES: Mapping[str, tuple[str, ...]] = {"controllers": ("controllers", "slurm"), "root": ("images/slurm", "examples", "docs/use")}
+SOURCES: Mapping[str, tuple[str, ...]] = {
+    "controllers": ("controllers", "names", "slurm"),
+    "root": ("images/slurm", "examples", "docs/use"),
+}
 """Folders of the project that an image is made from beside `images/<name>`. A build names each as a build context."""
 
 

@@ -27,7 +27,7 @@ OFF = "SLIPWAY_CHECK"
 """An environment variable: `off` for no check that was not asked for."""
 NO_RUNTIME = f"none of {', '.join(RUNTIMES)} has the image"
 _ROOT = Path(__file__).parents[1]
-_PROGRAM = ("programs/__init__.py", "programs/config_check/*.py", "slurm/*.py")
+_PROGRAM = ("programs/__init__.py", "programs/config_check/*.py", "names/*.py", "slurm/*.py")
 _CHECKER = "opt/check"
 _PROBE_S = 5
 _RUN_S = 120

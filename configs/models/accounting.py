@@ -14,6 +14,7 @@ from configs.models.fields import (
     Port,
 )
 from configs.models.storage import Disk, Source
+from names import ports
 
 DatabaseName = Annotated[
     StrictStr,
@@ -49,7 +50,7 @@ class ExternalDatabase(Model):
 
     host: Host
     """Host name or IP address of the server."""
-    port: Port = Field(default=3306, examples=[3307])
+    port: Port = Field(default=ports.MARIADB, examples=[3307])
     """TCP port of the server."""
     database: DatabaseName = Field(default="slurm_acct_db", examples=["slurm_prod"])
     """Name of the database. It exists, or `user` may create it."""

@@ -26,11 +26,11 @@ from configs.models.node_set import NodeSet
 from configs.models.shapes import machine_of, shape_of
 from configs.render.shared_root import SPOOL, TMP
 from configs.render.wording import template
+from names import ports
 from slurm import prologs
 from slurm.conf import known, number_of
 from slurm.gpu_links import least_gb_per_s
 from slurm.people import ACCOUNTS, LEAST_ID, TAKEN
-from slurm.ports import CHECKS_PORT
 
 SCRIPT_PATH = f"/run/slurm/conf/{prologs.CHECKS}"
 """Where nodes have it; HealthCheckProgram wants a path."""
@@ -142,7 +142,7 @@ def checks_beside_jobs(cluster: Cluster) -> list[HealthCheck]:
 
 def collector_of(cluster: Cluster) -> tuple[str, int]:
     """Host and port of the program that takes what nodes found."""
-    return f"{cluster.name}-slurmctld", CHECKS_PORT
+    return f"{cluster.name}-slurmctld", ports.CHECKS
 
 
 def slurm_settings(cluster: Cluster) -> Mapping[str, str]:

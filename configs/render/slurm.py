@@ -20,12 +20,12 @@ from configs.render.check_partition import checks_partition, partition_keys
 from configs.render.shared_root import volume_places
 from configs.render.topology import render_topology
 from configs.render.wording import template
+from names import ports
 from slurm import prologs
 from slurm.conf import known, pairs_of, setting
 from slurm.mig import device_files
-from slurm.ports import MARIADB_PORT, SLURMCTLD_PORT, SLURMD_PORT, SLURMDBD_PORT
 
-PORTS: Mapping[str, int] = {"slurmctld": SLURMCTLD_PORT, "slurmd": SLURMD_PORT, "slurmdbd": SLURMDBD_PORT}
+PORTS: Mapping[str, int] = {"slurmctld": ports.SLURMCTLD, "slurmd": ports.SLURMD, "slurmdbd": ports.SLURMDBD}
 
 REFUSALS = ("job_submit.lua", "cli_filter.lua")
 """One Lua script under two names, which refuses what Slurm would accept from a job and then ignore on this cluster: slurmctld and the
@@ -225,7 +225,7 @@ def render_slurmdbd(cluster: Cluster) -> str:
         cluster=cluster,
         ports=PORTS,
         host=external.host if external else f"{cluster.name}-mariadb",
-        port=external.port if external else MARIADB_PORT,
+        port=external.port if external else ports.MARIADB,
         user=external.user if external else "slurm",
         database=external.database if external else "slurm_acct_db",
         ca=(CA_FILE if external.ca_secret else SYSTEM_CA_FILE) if external and external.tls else None,

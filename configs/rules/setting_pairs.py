@@ -4,10 +4,11 @@ from configs.faults import Fault, did_you_mean, quoted
 from configs.models.cluster import Cluster
 from configs.render.health_checks import slurm_settings
 from configs.rules.stated import stated
+from names import ports
 from slurm.conf import known, number_of, pairs_of
 from slurm.hostlists import HostlistError, expand
 
-_SLURM_PORTS = range(6817, 6821)
+_SLURM_PORTS = (ports.SLURMCTLD, ports.SLURMD, ports.SLURMDBD, ports.SLURMRESTD)
 
 
 def check_pairs(cluster: Cluster) -> list[Fault]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controllers.runtime.environment import CLUSTER, Environment, ProgramSettings
+from names import ports
 
 ACTIONS = {"RebootMachine": "RebootInstances", "ReplaceMachine": "TerminateInstances"}
 """What EC2 is asked for at each step of a repair."""
@@ -24,7 +25,7 @@ class Settings(ProgramSettings):
     every_s: int = 60
     grace_s: int = 300
     max_per_hour: int = 10
-    requests_port: int = 8081
+    requests_port: int = ports.EC2
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
@@ -43,7 +44,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         every_s=said.whole("SLIPWAY_EVERY_S", 60),
         grace_s=said.whole("SLIPWAY_GRACE_S", 300),
         max_per_hour=said.whole("SLIPWAY_MAX_PER_HOUR", 10),
-        requests_port=said.whole("SLIPWAY_REQUESTS_PORT", 8081),
+        requests_port=said.whole("SLIPWAY_REQUESTS_PORT", ports.EC2),
         port=said.port(),
         probe_port=said.probe_port(),
         log_level=said.log_level(),

@@ -21,9 +21,9 @@ from controllers.runtime.informer import Informer
 from controllers.runtime.structs import EVENTS, ConfigMap, ObjectMeta, Resource
 from controllers.runtime.writer import Writer
 from controllers.slurm.connections import Broken, Connections
+from names import ports
 from slurm.files import CONDITION, FILES_HASH, content_hash
 from slurm.hostlists import HostlistError, expand
-from slurm.ports import CONFIG_SYNC_PORT
 
 LIVE, WAITING, REFUSED, BEHIND, DELIVERING = "Live", "Waiting", "Refused", "SlurmdsBehind", "Delivering"
 _ANSWER_S = 5.0
@@ -162,7 +162,7 @@ def build_event(pod: DaemonPod, verdict: Verdict, now: str, instance: str) -> di
 async def ask(address: str) -> Report:
     """The sidecar's report. Raises Broken."""
     host = f"[{address}]" if ":" in address else address
-    connections = Connections(f"http://{host}:{CONFIG_SYNC_PORT}")
+    connections = Connections(f"http://{host}:{ports.CONFIG_SYNC}")
     try:
         async with asyncio.timeout(_ANSWER_S):
             answer = await connections.request("GET", "/files", {})

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from controllers.runtime import log
+from names import ports
 from slurm import logs
-from slurm.ports import PROBE_PORT
 
 CLUSTER = {"SLIPWAY_CLUSTER": "name of the Slurm cluster", "SLIPWAY_NAMESPACE": "its Kubernetes namespace"}
 POD = {"POD_NAME": "name of this pod"}
@@ -29,9 +29,9 @@ class ProgramSettings:
 
     cluster: str
     namespace: str
-    port: int = 8080
+    port: int = ports.CONTROLLER
     """Of metrics and pages."""
-    probe_port: int = PROBE_PORT
+    probe_port: int = ports.PROBE
     """Of the kubelet's probes."""
     log_level: str = "info"
 
@@ -68,11 +68,11 @@ class Environment:
 
     def port(self) -> int:
         """SLIPWAY_PORT."""
-        return self.whole("SLIPWAY_PORT", 8080)
+        return self.whole("SLIPWAY_PORT", ports.CONTROLLER)
 
     def probe_port(self) -> int:
         """SLIPWAY_PROBE_PORT."""
-        return self.whole("SLIPWAY_PROBE_PORT", PROBE_PORT)
+        return self.whole("SLIPWAY_PROBE_PORT", ports.PROBE)
 
     def log_level(self) -> str:
         """SLIPWAY_LOG_LEVEL."""

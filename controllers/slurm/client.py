@@ -19,8 +19,8 @@ from controllers.slurm.connections import Answer, Broken, Connections
 from controllers.slurm.metrics import REQUEST_SECONDS, request_name
 from controllers.slurm.structs import Body, Fault, Jobs, Listing, Nodes, Partitions, Reservations
 from controllers.slurm.tokens import KeyUnreadable, TokenSource
+from names import ports
 from slurm.hostlists import fold
-from slurm.ports import RUNNING_JOBS_PORT
 
 VERSIONS = ("v0.0.45", "v0.0.44")
 """Data parsers that the structs here read, the best first. The older one has no way to requeue a job."""
@@ -69,7 +69,7 @@ class SlurmClient:
     def __init__(self, url: str, tokens: TokenSource, deadline_s: float = DEADLINE_S, jobs_url: str | None = None) -> None:
         """`url` is slurmrestd's, http://host:port; that of the running jobs is the same host's, unless `jobs_url` says otherwise."""
         self._rest = Connections(url)
-        self._jobs = Connections(jobs_url or f"http://{urlsplit(url).hostname}:{RUNNING_JOBS_PORT}")
+        self._jobs = Connections(jobs_url or f"http://{urlsplit(url).hostname}:{ports.RUNNING_JOBS}")
         self._tokens, self._deadline_s = tokens, deadline_s
         self._version: str | None = None
         self._negotiated_at = 0.0

@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from names import ports
+
 from .plan import DATABASE_UP, Said, folders_of_slurmdbd, judge, jwt_key_of, throwaway_database
 
 WORK = Path("/tmp/check")  # noqa: S108 - of a container of its own
@@ -100,9 +102,15 @@ def _start_mariadb(password: str, daemons: Daemons) -> None:
     user = f"CREATE USER 'check'@'%' IDENTIFIED BY '{password}'"
     accounts.write_text(f"CREATE DATABASE slurm_acct_db;\n{user};\nGRANT ALL ON *.* TO 'check'@'%';\n")
     small = ("--innodb-snapshot-isolation=OFF", "--innodb-flush-log-at-trx-commit=0", "--performance-schema=OFF", "--skip-name-resolve")
-    where = (f"--socket={data}/socket", f"--pid-file={data}/pid", "--bind-address=127.0.0.1", "--port=3306", f"--init-file={accounts}")
+    where = (
+        f"--socket={data}/socket",
+        f"--pid-file={data}/pid",
+        "--bind-address=127.0.0.1",
+        f"--port={ports.MARIADB}",
+        f"--init-file={accounts}",
+    )
     mariadb = daemons.start("mysql", log, "mariadbd", *shared, *small, *where)
-    _await("MariaDB", mariadb, log, lambda: _answers("127.0.0.1", 3306))
+    _await("MariaDB", mariadb, log, lambda: _answers("127.0.0.1", ports.MARIADB))
 
 
 def make_folder(folder: Path, owner: str) -> None:

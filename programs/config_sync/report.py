@@ -8,9 +8,9 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from names import ports
 from slurm import web
 from slurm.listen import Bounds, InThread, Listener
-from slurm.ports import CONFIG_SYNC_PORT
 
 from . import copies
 
@@ -54,7 +54,7 @@ class Desk:
     def __init__(self) -> None:
         self.report = Report()
 
-    def serve(self, port: int = CONFIG_SYNC_PORT) -> InThread:
+    def serve(self, port: int = ports.CONFIG_SYNC) -> InThread:
         """In a thread that ends with the program. Raises OSError when the port is taken."""
         return InThread((self.listener(), port))
 

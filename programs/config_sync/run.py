@@ -19,10 +19,10 @@ import time
 from pathlib import Path
 from types import FrameType
 
+from names import ports
 from slurm.files import content_hash
 from slurm.hostlists import fold
 from slurm.logs import teller
-from slurm.ports import CONFIG_SYNC_PORT
 from slurm.pump import take_stderr
 from slurm.states import is_registered, may_be_removed
 
@@ -307,7 +307,7 @@ def main() -> int:
     try:
         desk.serve()
     except OSError as error:
-        sync.tell(f"nobody can ask how far the files are: port {CONFIG_SYNC_PORT} cannot be used ({error})")
+        sync.tell(f"nobody can ask how far the files are: port {ports.CONFIG_SYNC} cannot be used ({error})")
     began = time.monotonic()
     # A change between slurmctld's start and ours would be missed: so the first version seen is told as well. It costs milliseconds.
     applied = put_off = None

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from names import ports
+
 
 class PasswordError(ValueError):
     """slurmdbd cannot be given this password; the text says why and what to do."""
@@ -13,7 +15,7 @@ class Database:
     """An accounting database."""
 
     host: str
-    port: str = "3306"
+    port: str = str(ports.MARIADB)
     user: str = "slurm"
     name: str = "slurm_acct_db"
     tls: str = ""

@@ -14,9 +14,9 @@ import threading
 import time
 from pathlib import Path
 
+from names import ports
 from slurm.commands import SlurmError, call
 from slurm.people import ACCOUNTS
-from slurm.ports import SLURMCTLD_PORT
 from slurm.pump import Pump, take_stderr
 from slurm.signals import Signals
 
@@ -115,13 +115,13 @@ class Login:
         )
         become = ["setpriv", "--reuid", "slurm", "--regid", "slurm", "--clear-groups", *apart]
         # By its full path, which it runs again at a reconfigure.
-        command = [*become, "/usr/sbin/sackd", "-D", "--conf-server", f"{self._controller}:{SLURMCTLD_PORT}"]
+        command = [*become, "/usr/sbin/sackd", "-D", "--conf-server", f"{self._controller}:{ports.SLURMCTLD}"]
         environment = {name: value for name, value in os.environ.items() if name != "SLURM_CONF"}
         tries, out = 0, self._logs["sackd"].fd
         while True:
             if not (_has_munge() and self._answers()):
                 if tries % 15 == 0:
-                    say(f"waiting for munged and for slurmctld at {self._controller}:{SLURMCTLD_PORT}")
+                    say(f"waiting for munged and for slurmctld at {self._controller}:{ports.SLURMCTLD}")
                 tries += 1
                 time.sleep(1)
                 continue
@@ -165,7 +165,7 @@ class Login:
 
     def _answers(self) -> bool:
         try:
-            socket.create_connection((self._controller, SLURMCTLD_PORT), _DIAL_S).close()
+            socket.create_connection((self._controller, ports.SLURMCTLD), _DIAL_S).close()
         except OSError:
             return False
         return True

@@ -5,8 +5,8 @@ for them. Files in /run/slipway/login: cluster, jobs (user, running, pending), r
 import time
 from pathlib import Path
 
+from names import ports
 from slurm.commands import SlurmError, call
-from slurm.ports import SLURMCTLD_PORT
 
 from .plan import render_jobs, render_partitions
 
@@ -20,7 +20,7 @@ _CLOSED = "401"
 def write_state(controller: str) -> None:
     """Asks slurmctld and writes its answers, each file in one step. Raises SlurmError, OSError."""
     partitions = call("sinfo", "--noheader", "--format", "%R|%D|%T", timeout_s=_SINFO_S)
-    url = f"http://{controller}:{SLURMCTLD_PORT}/metrics/jobs-users-accts"
+    url = f"http://{controller}:{ports.SLURMCTLD}/metrics/jobs-users-accts"
     # A process of its own: Python's http.client would add 6 MB to this one.
     ask = ("curl", "--silent", "--show-error", "--max-time", str(_METRICS_S), "--write-out", "\n%{http_code}", url)
     metrics, _, code = call(*ask, timeout_s=2 * _METRICS_S).rpartition("\n")

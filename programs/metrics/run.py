@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from names import ports
 from slurm import web
 from slurm.commands import SlurmError, call
 from slurm.ended import Gap, back_to, gap_after_answer, gap_after_failure, pause_s
 from slurm.listen import Bounds, InThread, Listener
 from slurm.logs import ERROR, teller
-from slurm.ports import METRICS_PORT, PROBE_PORT
 from slurm.pump import take_stderr
 from slurm.retelling import UNKNOWN_AFTER_S
 from slurm.signals import Signals
@@ -186,7 +186,7 @@ def main() -> int:
         signals.wake()
 
     threading.excepthook = end  # a fault of ours ends the process, which comes back, instead of an age that grows for ever
-    serving = InThread((listener(collector.readings), METRICS_PORT), (web.healthy(), PROBE_PORT))
+    serving = InThread((listener(collector.readings), ports.METRICS), (web.healthy(), ports.PROBE))
     for thread in threads:
         thread.start()
     while not signals.is_stopping and not is_broken.is_set():

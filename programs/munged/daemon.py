@@ -12,8 +12,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from names import ports
 from slurm.people import ACCOUNTS
-from slurm.ports import SLURMCTLD_PORT
 from slurm.pump import Pump
 
 from .keys import KEY, SECRET, Keys, has_key, say_taken, say_waiting, waiting_since
@@ -149,7 +149,7 @@ def dial(host: str) -> Dial:
 
     def connect() -> None:
         try:
-            socket.create_connection((host, SLURMCTLD_PORT), _DIAL_S).close()
+            socket.create_connection((host, ports.SLURMCTLD), _DIAL_S).close()
             found.append(Dial.ANSWERED)
         except ConnectionRefusedError:
             found.append(Dial.REFUSED)

@@ -19,12 +19,12 @@ from dataclasses import replace
 from itertools import count
 from typing import NamedTuple
 
+from names import ports
 from slurm import logs, web
 from slurm.check_results import FAILED, PASSED
 from slurm.collector import LAUNCH
 from slurm.commands import SlurmError
 from slurm.listen import Bounds, InThread, Listener, Service
-from slurm.ports import CHECKS_PORT, PROBE_PORT
 from slurm.pump import take_stderr
 from slurm.retelling import RENEW_EVERY_S
 from slurm.signals import Signals
@@ -293,7 +293,7 @@ def main() -> int:
     worker = threading.Thread(target=work, args=(collector, waiting), daemon=True)
     worker.start()
     workers = [worker, *launches.start()]
-    serving = InThread((listener(collector, waiting, launches.put, Munge().read), CHECKS_PORT), (web.healthy(), PROBE_PORT))
+    serving = InThread((listener(collector, waiting, launches.put, Munge().read), ports.CHECKS), (web.healthy(), ports.PROBE))
     while not signals.is_stopping and all(each.is_alive() for each in workers):  # a fault of ours ends the process, which comes back
         signals.wait(_LOOKS_S)
     serving.close()

@@ -16,10 +16,10 @@ from collections.abc import Generator
 from pathlib import Path
 from types import FrameType
 
+from names import ports
 from slurm.commands import SlurmError, call
 from slurm.logs import teller
 from slurm.people import ACCOUNTS
-from slurm.ports import SLURMCTLD_PORT
 from slurm.pump import take_stderr
 
 from .plan import (
@@ -244,7 +244,7 @@ def main() -> int:
         signal.signal(number, _end)
     if not SHARED.joinpath("versions").is_dir() or not SHARED.joinpath("jobs").is_dir():
         return 0
-    os.environ["SLURM_CONF_SERVER"] = os.environ.get("SLURM_CONF_SERVER") or f"{os.environ['SLIPWAY_SLURMCTLD']}:{SLURMCTLD_PORT}"
+    os.environ["SLURM_CONF_SERVER"] = os.environ.get("SLURM_CONF_SERVER") or f"{os.environ['SLIPWAY_SLURMCTLD']}:{ports.SLURMCTLD}"
     looks = int(os.environ.get("SLIPWAY_ROOT_LOOKS") or _LOOKS)
     cleaner = Cleaner(os.environ["SLIPWAY_ROOT_VERSIONS"].split(), int(os.environ["SLIPWAY_ROOT_KEEP_DAYS"]), looks)
     try:

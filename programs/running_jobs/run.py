@@ -17,10 +17,10 @@ import sys
 import time
 from collections.abc import Callable
 
+from names import ports
 from slurm import logs, web
 from slurm.listen import Bounds, InThread, Listener
 from slurm.maintenance import RESERVATION_COMMAND, job_command, read_job_rows
-from slurm.ports import QUEUE_PORT, RUNNING_JOBS_PORT
 from slurm.pump import take_stderr
 from slurm.signals import Signals
 from slurm.squeue import random_word
@@ -129,7 +129,7 @@ def _fault(text: str) -> dict[str, object]:
 
 def main() -> int:
     signals = Signals()
-    serving = InThread((listener(), RUNNING_JOBS_PORT), (listener(), QUEUE_PORT))
+    serving = InThread((listener(), ports.RUNNING_JOBS), (listener(), ports.QUEUE))
     while not signals.is_stopping:
         signals.wait(None)
     serving.close()

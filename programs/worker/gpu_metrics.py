@@ -8,9 +8,9 @@ import json
 import os
 import time
 
+from names import ports
 from slurm import web
 from slurm.listen import Bounds, InThread, Listener
-from slurm.ports import GPU_METRICS_PORT
 
 JOBS = "/run/slurm/gpu-jobs"
 _MEMORY_MIB = 81559
@@ -99,7 +99,7 @@ def listener(exporter: Exporter, bounds: Bounds = _BOUNDS) -> Listener:
 
 def main() -> None:
     declared = json.loads(os.environ["SLIPWAY_DECLARED_GPUS"])
-    InThread((listener(Exporter(declared["model"], int(declared["count"]))), GPU_METRICS_PORT)).wait()
+    InThread((listener(Exporter(declared["model"], int(declared["count"]))), ports.GPU_METRICS)).wait()
 
 
 if __name__ == "__main__":

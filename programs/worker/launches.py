@@ -11,9 +11,9 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from names import ports
 from slurm.collector import LAUNCH, tell
 from slurm.job_names import find_job
-from slurm.ports import CHECKS_PORT
 
 SPOOL = "/var/spool/slurmd"
 _SIGNS = ("Can not read return code from slurmstepd", "slurmstepd return code", "Could not launch JobId=")
@@ -112,7 +112,7 @@ class Launches:
             about = {"check": LAUNCH, "result": "failed" if fault else "unknown", "found": fault, "kind": "node", "maxDrained": 0}
             report = {"node": self._node, "context": LAUNCH, "job": "", "jobs": sorted(jobs), "results": [about]}
             try:
-                if error := tell(self._collector, CHECKS_PORT, self._user, report).get("error"):
+                if error := tell(self._collector, ports.CHECKS, self._user, report).get("error"):
                     raise ValueError(error)
             except (OSError, ValueError) as error:
                 self._say(f"a job could not be started here; slurmctld's pod is not told yet: {error}")

@@ -7,11 +7,12 @@ sockets of one user alone (measured on 6.18); images/slurm/root/bcast.c sets tha
 import contextlib
 import socket
 
-PORT = 6818
+from names import ports
+
 _MARK = b"slipway_held_port"
 
 
-def hold(preload: str, port: int = PORT) -> socket.socket | None:
+def hold(preload: str, port: int = ports.SLURMD) -> socket.socket | None:
     """The socket, which holds the port while it is open. None where slurmd could not share it, as its preloaded file is older, and where
     somebody has the port already."""
     with contextlib.suppress(OSError):

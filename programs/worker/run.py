@@ -13,10 +13,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from names import ports
 from programs.munged.daemon import LATEST_S, Munged
 from slurm import logs, reasons
 from slurm.instances import ENVIRONMENT, instance
-from slurm.ports import SLURMCTLD_PORT
 from slurm.pump import Pump, take_stderr
 from slurm.scontrol import Node
 from slurm.signals import Signals
@@ -74,7 +74,7 @@ class Worker:
         self._name = name
         self._instance = instance
         self._controller = controller
-        self._server = f"{controller}:{SLURMCTLD_PORT}"
+        self._server = f"{controller}:{ports.SLURMCTLD}"
         self._is_elastic = is_elastic
         self._gpus = gpus
         self._is_checked_first = is_checked_first
@@ -304,7 +304,7 @@ def _boot() -> str:
 
 def _answers(host: str) -> bool:
     try:
-        socket.create_connection((host, SLURMCTLD_PORT), _DIAL_S).close()
+        socket.create_connection((host, ports.SLURMCTLD), _DIAL_S).close()
     except OSError:
         return False
     return True

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from slurm.ports import METRICS_PORT
+from names import ports
 from tests.bench.results import ROOT, Benchmark, Figure, figure
 from tests.unit.programs.metrics.recorded import job, node, of
 
@@ -130,7 +130,7 @@ def _watch(process: subprocess.Popen[bytes], size: Size) -> Iterator[Figure]:
 
 def _scrape() -> str:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{METRICS_PORT}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{ports.METRICS}/metrics", timeout=10) as answer:
             return answer.read().decode()
     except OSError:
         return ""

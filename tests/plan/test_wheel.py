@@ -21,7 +21,7 @@ from tests.unit.configs.stacks import edited
 
 ROOMS = (
     *("changes", "components", "configs", "controllers", "docs/use", "examples", "images", "policies"),
-    *("programs", "provider", "slurm", "standalone"),
+    *("names", "programs", "provider", "slurm", "standalone"),
 )
 TEMPLATE = ROOT / "templates" / "slurm-python"
 RECORD = """
@@ -111,7 +111,7 @@ def test_template_is_a_project_whose_plan_is_that_of_the_stack_file(installed: P
     about = folder / "Pulumi.yaml"
     about.write_text(about.read_text().replace("${PROJECT}", "lab").replace("${DESCRIPTION}", "A lab"))
     tools.mkdir()
-    for room in ("standalone", "changes", "policies", "slurm"):
+    for room in ("standalone", "changes", "names", "policies", "slurm"):
         (tools / room).symlink_to(ROOT / room)
     keys = (f'cluster.login.users[0].sshKeys=["{KEY}"]', "cluster.login.users[0].sshKeyFiles=[]")
     (folder / "id_ed25519.pub").write_text(f"{KEY}\n")

@@ -75,7 +75,7 @@ class Site(ImageCluster):
         cluster = load_cluster(stack, Path(), "Pulumi.test.yaml")
         self.volume("users", users.render(cluster))
         self.volume("user-keys", users.render_keys(cluster))
-        pods = pod_defaults(cluster, "image", "scripts", {"slurm": "slurm", "ldap_sync": "ldap-sync"})
+        pods = pod_defaults(cluster, "image", "scripts", {"names": "names", "slurm": "slurm", "ldap_sync": "ldap-sync"})
         said = cluster.login.ldap
         assert said is not None
         made = ldap_args(cluster, pods, said)
@@ -102,6 +102,7 @@ class Site(ImageCluster):
         """A container under runc, from what Kubernetes would be told."""
         volumes = {
             "program-ldap-sync": PROJECT / "programs" / "ldap_sync",
+            "names": PROJECT / "names",
             "slurm": PROJECT / "slurm",
             "tmp": self.empty("t-identity-tmp"),
         }

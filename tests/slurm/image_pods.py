@@ -199,6 +199,7 @@ class Machine:
         shared = {
             "/etc/hosts": (self.folder / "hosts", True),
             "/opt/slipway/scripts": (SCRIPTS, True),
+            "/opt/slipway/names": (PROJECT / "names", True),
             "/opt/slipway/slurm": (PROJECT / "slurm", True),
         }
         all_mounts = sorted({**shared, **mounts}.items())  # a folder before what lies in it

@@ -22,7 +22,7 @@ mount --bind "$WORK/volume" "$WORK/filler/shared"
 mount --rbind /dev "$WORK/filler/dev"
 cp "$PROJECT/programs/start/root-switch.sh" "$WORK/filler/scripts"
 mkdir -p "$WORK/filler/opt/slipway/programs"
-cp -r "$PROJECT/slurm" "$WORK/filler/opt/slipway"
+cp -r "$PROJECT/names" "$PROJECT/slurm" "$WORK/filler/opt/slipway"
 cp -r "$PROJECT"/programs/root_{fill,changes,packages} "$WORK/filler/opt/slipway/programs"
 chroot "$WORK/source" /usr/lib/slipway/hold &
 shared=$WORK/volume

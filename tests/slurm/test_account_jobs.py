@@ -9,7 +9,7 @@ import pytest
 
 from components.metrics import MetricsArgs, build_settings
 from configs.render.gpu_jobs import FOLDER as FOLDER_OF_GPUS
-from slurm.ports import CHECKS_PORT, METRICS_PORT
+from names import ports
 from standalone.check.facts import WAIT_FOR_ACCOUNT
 from tests.slurm.accounts_cluster import ALICES, BOB, ENFORCE, AccountsCluster, enforced, running
 from tests.slurm.image_cluster import ALICE, STACK
@@ -214,14 +214,14 @@ def test_metrics_are_what_slurm_says_of_jobs_and_nodes(cluster: AccountsCluster)
         "accounts": 100,
         "checks": {},
         "unknown_after_s": 1800,
-        "checks_collector": ("t-slurmctld", CHECKS_PORT),
+        "checks_collector": ("t-slurmctld", ports.CHECKS),
         "interval_s": 0.5,
         "accounting_interval_s": 0.5,
     }
     collector = cluster.metrics(build_settings(args))
 
     def page() -> str:
-        return collector.run("python3", "-c", GET, f"http://127.0.0.1:{METRICS_PORT}/metrics", check=False)
+        return collector.run("python3", "-c", GET, f"http://127.0.0.1:{ports.METRICS}/metrics", check=False)
 
     def gpu_seconds() -> dict[str, float]:
         return of(page(), "slipway_job_gpu_seconds_total")

@@ -11,7 +11,7 @@ import pytest
 
 from changes.configuration import parse
 from changes.jobs import Job, read_queue, stranded
-from slurm.ports import CONFIG_SYNC_PORT, QUEUE_PORT, RUNNING_JOBS_PORT
+from names import ports
 from slurm.tokens import mint
 from tests.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
 from tests.slurm.image_pods import Machine, wait_for
@@ -40,7 +40,7 @@ def cluster(image_root: Path) -> Iterator[ElasticCluster]:
         shutil.rmtree(FOLDER, ignore_errors=True)
 
 
-def queue(cluster: ElasticCluster, port: int = QUEUE_PORT) -> dict[str, Job]:
+def queue(cluster: ElasticCluster, port: int = ports.QUEUE) -> dict[str, Job]:
     """The jobs by number, as a preview reads them."""
     token = mint((cluster.machine.folder / "volume-jwt" / "jwt_hs256.key").read_bytes(), "slurm", time.time(), 60)
     url = f"http://{cluster.machine.addresses['t-slurmrestd']}:{port}/queue/"
@@ -69,11 +69,11 @@ def test_queue_tells_what_runs_where_until_when_and_what_waits_for_what(cluster:
 
 
 @pytest.mark.parametrize("says", [pytest.param("", id="silent"), pytest.param("GET /queue/ HTTP/1.1\r\n", id="half-a-request")])
-@pytest.mark.parametrize("port", [RUNNING_JOBS_PORT, QUEUE_PORT, CONFIG_SYNC_PORT])
+@pytest.mark.parametrize("port", [ports.RUNNING_JOBS, ports.QUEUE, ports.CONFIG_SYNC])
 def test_lists_and_the_report_are_read_beside_300_connections_of_another(cluster: ElasticCluster, port: int, says: str) -> None:
     """tests/unit/test_listeners.py has more ways to hold every listener; these are the programs as they are deployed."""
-    with cluster.machine.held("t-slurmctld-0" if port == CONFIG_SYNC_PORT else "t-slurmrestd", port, says):
-        if port == CONFIG_SYNC_PORT:
+    with cluster.machine.held("t-slurmctld-0" if port == ports.CONFIG_SYNC else "t-slurmrestd", port, says):
+        if port == ports.CONFIG_SYNC:
             assert cluster.report()["state"] == "live"
         else:
             assert queue(cluster, port) == {}

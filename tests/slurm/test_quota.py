@@ -58,7 +58,7 @@ def seen(image_root: Path) -> Iterator[Seen]:
 
 def _prepare(root: Path) -> None:
     """What the image lacks: the programs, the kernel's modules, and rpcbind with its user. NFS has no IPv6 there."""
-    for package in ("programs", "slurm"):
+    for package in ("names", "programs", "slurm"):
         shutil.copytree(PROJECT / package, root / "opt/slipway" / package)
     inside = root / "quota_inside.py"
     inside.write_text(f"#!/usr/bin/python3\n{(PROJECT / 'tests/slurm/quota_inside.py').read_text()}")

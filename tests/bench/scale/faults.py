@@ -11,7 +11,7 @@ from math import ceil
 from typing import Any
 
 from components.pods import SLURM_UID
-from slurm.ports import CHECKS_PORT
+from names import ports
 from tests.bench.scale.slurm import ADDRESS, Slurm
 
 CHECK: dict[str, Any] = {"name": "mounts", "check": "mounts", "contexts": ["epilog"], "nodeSets": ["node"], "maxDrained": "100%"}
@@ -62,7 +62,7 @@ def _sealed(slurm: Slurm, node: str) -> bytes:
 
 async def _tell(node: str, sealed: bytes, told: dict[str, float]) -> None:
     told[node] = time.time()
-    reader, writer = await asyncio.open_connection(ADDRESS, CHECKS_PORT)
+    reader, writer = await asyncio.open_connection(ADDRESS, ports.CHECKS)
     writer.write(sealed + b"\n")
     answer = json.loads(await reader.readline())
     assert "error" not in answer, answer

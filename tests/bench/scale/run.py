@@ -31,7 +31,7 @@ from components.pods import pod_defaults
 from configs.load import load_cluster
 from configs.models.cluster import Cluster
 from controllers.runtime.api import connect
-from slurm.ports import CONFIG_SYNC_PORT
+from names import ports
 from tests.apiserver.server import ApiServer, run_process, serve
 from tests.bench.scale import faults as failing
 from tests.bench.scale.machines import PODS_PER_MACHINE, Machines
@@ -130,7 +130,7 @@ def _change(slurm: Slurm, limit: int) -> Figures:
 
 def ask_sidecar() -> dict[str, str]:
     """How far the files are, in the sidecar's words."""
-    with urlopen(f"http://{ADDRESS}:{CONFIG_SYNC_PORT}/files", timeout=10) as answer:
+    with urlopen(f"http://{ADDRESS}:{ports.CONFIG_SYNC}/files", timeout=10) as answer:
         return json.load(answer)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from components.pods import MUNGE_UID, PACKAGES_PATH, SCRIPTS_PATH, SLURM_UID, SLURMRESTD_UID, program_command
 from configs.models.cluster import Cluster
 from configs.render.slurm import render
-from slurm.ports import CHECKS_PORT, SLURMCTLD_PORT
+from names import ports
 from tests.log_lines import NODE_HEARD, times_of
 from tests.slurm.image_cluster import write_volume
 
@@ -101,7 +101,7 @@ class Slurm:
         command = ["chroot", str(self.root), "/usr/sbin/slurmd", "-D", "-b", "-N", node]
         if self.configless:
             own = "; ".join(f"mount -t tmpfs tmpfs {self.root}/{folder}" for folder in ("etc/slurm", "var/spool/slurmd", "run/slurm"))
-            server = f"{self.cluster.name}-slurmctld:{SLURMCTLD_PORT}"
+            server = f"{self.cluster.name}-slurmctld:{ports.SLURMCTLD}"
             command = ["unshare", "--mount", "sh", "-c", f'{own}; exec "$@"', "sh", *command, "--conf-server", server]
         log = (self.folder / "workers.log").open("ab")
         self.started[node] = time.time()
@@ -117,7 +117,7 @@ class Slurm:
     def start_checks(self) -> None:
         """The collector of what checks beside jobs find; returns when it listens."""
         self._run("checks", program_command("node_checks", module="collect"), SLURM_UID)
-        self._await("checks", lambda: _listens(CHECKS_PORT))
+        self._await("checks", lambda: _listens(ports.CHECKS))
 
     def offer(self, more: str) -> None:
         """Slurm's files with a further line of slurm.conf, in one step, as the kubelet brings them."""

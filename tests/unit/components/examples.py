@@ -25,6 +25,7 @@ PROGRAMS = (
     "maintenance",
     "metrics",
     "munged",
+    "names",
     "nfs_server",
     "node_checks",
     "notify",
@@ -36,7 +37,7 @@ PROGRAMS = (
     "slurmctld",
     "worker",
 )
-"""Folders of `programs`, and `slurm`."""
+"""Folders of `programs`, and the packages that they share."""
 PODS: PodDefaults = {
     "cluster": "dev",
     "namespace": "slurm",

@@ -10,8 +10,8 @@ from components import control_plane, slurm_files
 from components.control_plane import ControlPlaneArgs
 from components.pods import service
 from components.slurm_files import SlurmFilesArgs
+from names import ports
 from programs.config_sync.run import REFUSED
-from slurm.ports import PROBE_PORT
 from tests.unit.components.examples import CONTROL_PLANE, PODS, SLURM_FILES
 from tests.unit.components.structure import structural_faults
 
@@ -107,7 +107,7 @@ def test_slurmrestd_and_the_list_of_running_jobs_have_a_limit_each_and_one_servi
     assert [container["resources"]["limits"] for container in containers] == [{"memory": "2Gi"}, {"memory": "8Gi"}]
     made = control_plane.build_rest_service(PODS)
     assert {port["port"] for port in made["spec"]["ports"]} == {
-        port["containerPort"] for container in containers for port in container["ports"] if port["containerPort"] != PROBE_PORT
+        port["containerPort"] for container in containers for port in container["ports"] if port["containerPort"] != ports.PROBE
     }
     assert structural_faults(made) == []
 

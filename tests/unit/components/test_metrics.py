@@ -9,8 +9,8 @@ from components.labels import Manifest
 from components.metrics import MetricsArgs, metrics_args
 from components.pods import service
 from configs.models.monitoring import Monitoring
+from names import ports
 from programs.metrics.run import Settings
-from slurm.ports import METRICS_PORT
 from tests.unit.components.examples import PODS
 from tests.unit.components.stacks import DEV, H100
 from tests.unit.components.structure import structural_faults
@@ -24,7 +24,7 @@ def pod() -> dict[str, Any]:
     return DEPLOYMENT["spec"]["template"]["spec"]
 
 
-@pytest.mark.parametrize("manifest", [DEPLOYMENT, POLICY, service(PODS, metrics.COMPONENT, METRICS_PORT)], ids=lambda each: each["kind"])
+@pytest.mark.parametrize("manifest", [DEPLOYMENT, POLICY, service(PODS, metrics.COMPONENT, ports.METRICS)], ids=lambda each: each["kind"])
 def test_structure_is_kubernetes_own(manifest: Manifest) -> None:
     assert structural_faults(manifest) == []
     assert manifest["metadata"]["name"] == "dev-metrics"
@@ -32,9 +32,9 @@ def test_structure_is_kubernetes_own(manifest: Manifest) -> None:
 
 def test_port_is_the_programs_and_has_the_name_that_monitors_use() -> None:
     [collector] = pod()["containers"]
-    assert collector["ports"] == [{"name": "metrics", "containerPort": METRICS_PORT}]
-    assert service(PODS, metrics.COMPONENT, METRICS_PORT)["spec"]["ports"] == [
-        {"name": "metrics", "port": METRICS_PORT, "targetPort": METRICS_PORT}
+    assert collector["ports"] == [{"name": "metrics", "containerPort": ports.METRICS}]
+    assert service(PODS, metrics.COMPONENT, ports.METRICS)["spec"]["ports"] == [
+        {"name": "metrics", "port": ports.METRICS, "targetPort": ports.METRICS}
     ]
 
 

@@ -32,12 +32,13 @@ def test_tag_is_twelve_hex_digits_and_part_of_the_reference(tmp_path: Path) -> N
 def test_further_sources_count_and_are_not_taken_for_the_images_own_files(tmp_path: Path) -> None:
     own, source = fill(tmp_path / "images" / "controllers", FILES), fill(tmp_path / "controllers", {"run.py": "1\n"})
     words = fill(tmp_path / "slurm", {"states.py": "1\n"})
-    assert folders("controllers", tmp_path) == [own, source, words]
-    tag = content_tag(own, source, words)
+    names = fill(tmp_path / "names", {"ports.py": "1\n"})
+    assert folders("controllers", tmp_path) == [own, source, names, words]
+    tag = content_tag(own, source, names, words)
     assert tag != content_tag(own)
     assert tag == reference("controllers", tmp_path).rpartition(":")[2]
     fill(tmp_path / "controllers", {"run.py": "2\n"})
-    assert content_tag(own, source, words) != tag
+    assert content_tag(own, source, names, words) != tag
     inside = fill(tmp_path / "inside", {**FILES, "controllers/run.py": "1\n"})
     assert content_tag(inside) not in (tag, content_tag(own))
 

@@ -17,7 +17,7 @@ from slurm.check_results import RESERVATION
 from tests.unit.controllers.nodeset.large_sets import CASES, see, tell
 
 ROOT = Path(__file__).parents[4]
-OURS = str(ROOT / "controllers"), str(ROOT / "slurm"), __file__
+OURS = str(ROOT / "controllers"), str(ROOT / "names"), str(ROOT / "slurm"), __file__
 FEW, MANY = 100, 400
 MOST = 4.1
 """Times as many lines, at most, for four times as many nodes."""
