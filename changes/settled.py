@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from changes.steps import Step
-from slurm.marks import DESIRED, GENERATION, KEPT, STORAGE_CLASS
+from names import annotations
 
 _CLASS_REMEDY = 'Set it back; docs/storage.md, "Another storage class", has more'
 _CLAIMS = "volumeClaimTemplates"
@@ -34,7 +34,7 @@ def settled(steps: Sequence[Step]) -> list[str]:
 
 
 def _kept_class(step: Step) -> Iterator[str]:
-    before, now = (_annotations(manifest).get(STORAGE_CLASS, "") for manifest in (step.old, step.new))
+    before, now = (_annotations(manifest).get(annotations.STORAGE_CLASS, "") for manifest in (step.old, step.new))
     has = str(step.spec.get("storageClassName") or before)
     if now != has and (now or now != before):
         new = f"{now or 'the default class'} is for a new disk only"
@@ -42,10 +42,10 @@ def _kept_class(step: Step) -> Iterator[str]:
 
 
 def _kept_key(step: Step) -> Iterator[str]:
-    before, now = (int(_annotations(manifest).get(GENERATION, 1)) for manifest in (step.old, step.new))
+    before, now = (int(_annotations(manifest).get(annotations.GENERATION, 1)) for manifest in (step.old, step.new))
     if before == now:
         return
-    if KEPT in _annotations(step.new):
+    if annotations.KEPT in _annotations(step.new):
         yield f"{step}: the key stays, as keys.keep lists it; generation {now} makes none. Take it out of keys.keep for a new key"
     elif now == 1:
         yield f"{step}: the key of generation {before} stays, as the first is made once. Set the generation back, or raise it for a new key"
@@ -69,7 +69,7 @@ def _kept_disks(step: Step) -> Iterator[str]:
 
 def _kept_machines(step: Step) -> Iterator[str]:
     tags: list[Mapping[str, str]] = [manifest.get("tags") or {} for manifest in (step.old, step.new)]
-    before, now = (each.get(DESIRED) for each in tags)
+    before, now = (each.get(annotations.DESIRED) for each in tags)
     if before and now and before != now:
         cluster = step.new.get("clusterName") or step.old.get("clusterName")
         first = "first, as EKS refuses a min above them: " if step.touches("scalingConfig", "minSize") else ""

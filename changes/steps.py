@@ -5,9 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+from names import crds
+
 Op = Literal["create", "update", "replace", "delete", "same"]
 
-NODE_SET = ("slipway.dev", "NodeSet")
+NODE_SET = (crds.GROUP, "NodeSet")
 NODE_GROUP = ("eks.aws", "NodeGroup")
 _NODE_GROUP_TYPE = "aws:eks/nodeGroup:NodeGroup"
 

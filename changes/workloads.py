@@ -7,10 +7,9 @@ from typing import Any, Literal
 from changes.disks import resizes
 from changes.settled import settled
 from changes.steps import Step
+from names import labels
 
-NODESET = "slipway.dev/nodeset"
-"""Label of the pods of a node set."""
-RECORD = ("app.kubernetes.io/component", "deployed")
+RECORD = (labels.COMPONENT, "deployed")
 """Label of the Secrets by which the guard knows what is deployed. They come after all else, and go first."""
 _WORKLOADS = ("StatefulSet", "Deployment", "DaemonSet")
 CONFIGURATION = "slurm.conf"
@@ -166,7 +165,7 @@ def _roll(strategy: Mapping[str, Any]) -> str:
 
 
 def _effect(step: Step) -> str:
-    is_worker = NODESET in step.spec.get("template", {}).get("metadata", {}).get("labels", {})
+    is_worker = labels.NODESET in step.spec.get("template", {}).get("metadata", {}).get("labels", {})
     jobs = "; jobs on them are waited for as long as the pods' grace period allows" if is_worker else ""
     if step.op == "delete":
         return f"is removed and its {step.spec.get('replicas', 1)} pods end{jobs}"

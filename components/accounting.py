@@ -20,7 +20,7 @@ from components.database import (
     external_database,
     password_secret,
 )
-from components.generations import annotations, newest_key
+from components.generations import newest_key, pod_marks
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import CLAIMS, config_map, content_name, declare, secret
 from components.pods import (
@@ -50,7 +50,7 @@ from components.shared_mounts import SharedMountArgs, build_mount, build_volume,
 from components.users import identity_volume, users_mount, users_name, users_volume
 from configs.models.cluster import Cluster
 from configs.render import slurm
-from names import ports
+from names import annotations, ports
 
 _PING = (
     "bash",
@@ -212,7 +212,7 @@ def build_mariadb(args: AccountingArgs) -> Manifest:
             "volumeClaimTemplates": [claim_template("data", args.get("storage", {"size": ""}))],
             "persistentVolumeClaimRetentionPolicy": claim_retention(args["deletion_protection"]),
         },
-        annotations(database=args["password_generation"]),
+        pod_marks(database=args["password_generation"]),
     )
 
 
@@ -268,8 +268,8 @@ def build_slurmdbd(args: AccountingArgs) -> Manifest:
         ],
     }
     # slurmdbd takes over a changed file by a restart, which costs nothing; the annotation causes the restart.
-    config = {"slipway.dev/config": content_name("slurmdbd", {"conf": args["slurmdbd_conf"]})}
-    keys = annotations(database=args["password_generation"], jwt=args["jwt_generation"])
+    config = {annotations.CONFIG: content_name("slurmdbd", {"conf": args["slurmdbd_conf"]})}
+    keys = pod_marks(database=args["password_generation"], jwt=args["jwt_generation"])
     return _stateful_set(pods, "slurmdbd", pod, {}, {**config, **keys})
 
 

@@ -4,8 +4,9 @@ from configs.models.cluster import Cluster
 from configs.models.health_checks import looks_at
 from configs.models.node_set import NodeSet
 from configs.render.health_checks import checks_in
+from names import annotations
 
-CHECKED_FIRST = {"slipway.dev/checked-first": "true"}
+CHECKED_FIRST = {annotations.CHECKED_FIRST: "true"}
 """The annotation of workers' pods that drain their node before slurmd starts, until health checks have passed on the machine."""
 
 

@@ -11,7 +11,7 @@ import pulumi
 from components import network
 from components.backup import STATE_PROGRAMS, BackupArgs, backup_args, build_state_backup, build_state_restore, restore_volumes
 from components.claims import ClaimArgs, claim_args, claim_retention, claim_template
-from components.generations import annotations
+from components.generations import pod_marks
 from components.labels import Manifest, labels, metadata, object_name, outside_name, selector
 from components.mail import MailArgs, build_mail, mail_args, mail_volumes
 from components.notify import PROGRAMS as NOTIFY_PROGRAMS
@@ -183,7 +183,7 @@ def build_slurmctld(args: ControlPlaneArgs) -> Manifest:
         "replicas": 1,
         "serviceName": name,
         "selector": {"matchLabels": selector(cluster, "slurmctld")},
-        "template": pod_template(pods, "slurmctld", _slurmctld_pod(args), annotations=annotations(jwt=args["jwt_generation"])),
+        "template": pod_template(pods, "slurmctld", _slurmctld_pod(args), annotations=pod_marks(jwt=args["jwt_generation"])),
         "volumeClaimTemplates": [claim_template("state", args["state"])],
         "persistentVolumeClaimRetentionPolicy": claim_retention(args["deletion_protection"]),
     }

@@ -7,11 +7,8 @@ from collections.abc import Sequence
 
 from components.labels import Manifest, labels, object_name
 from components.objects import config_map
+from names import finalizers
 
-DECLARED_IN = "slipway.dev/declared-in"
-"""Annotation of a set: the ConfigMap that lists it."""
-HOLD = "slipway.dev/node-sets"
-"""Finalizer of that ConfigMap, which the controller removes when no set names the ConfigMap any longer."""
 _DRAIN_S = 900
 """Seconds that `pulumi destroy` waits for all sets to be drained; the next destroy waits on."""
 
@@ -21,7 +18,8 @@ def build_declared_sets(cluster: str, namespace: str, names: Sequence[str]) -> M
     # The controller hears of it by the label that the records of its sets have, too.
     name, about = declared_sets_name(cluster), labels(cluster, "node-sets", "")
     made = config_map(name, namespace, about, dict.fromkeys(names, ""))
-    return {**made, "metadata": {**made["metadata"], "finalizers": [HOLD], "annotations": {"pulumi.com/timeoutSeconds": str(_DRAIN_S)}}}
+    patience = {"pulumi.com/timeoutSeconds": str(_DRAIN_S)}
+    return {**made, "metadata": {**made["metadata"], "finalizers": [finalizers.NODE_SETS], "annotations": patience}}
 
 
 def declared_sets_name(cluster: str) -> str:

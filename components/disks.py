@@ -15,7 +15,7 @@ from components.objects import SKIP_AWAIT, declare
 from components.observability import COMPONENT as PROMETHEUS
 from configs.models.cluster import Cluster
 from configs.models.storage import Disk
-from slurm.marks import STORAGE_CLASS
+from names import annotations
 
 _FORCE = {"pulumi.com/patchForce": "true"}
 """In a stack from before this rule, Kubernetes' own controller has made the claim, and has its fields."""
@@ -84,6 +84,6 @@ def build_claims(args: DisksArgs) -> list[Manifest]:
 def _claim(args: DisksArgs, component: str, name: str, disk: ClaimArgs) -> Manifest:
     # Not waited for: with WaitForFirstConsumer a claim binds only when the set's pod asks for it.
     full_name = f"{name}-{object_name(args['cluster'], component)}-0"
-    mark = {STORAGE_CLASS: disk["storage_class"]} if "storage_class" in disk else {}
+    mark = {annotations.STORAGE_CLASS: disk["storage_class"]} if "storage_class" in disk else {}
     about = metadata(full_name, args["namespace"], labels(args["cluster"], component), {**SKIP_AWAIT, **_FORCE, **mark})
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": about, "spec": claim_template(name, disk)["spec"]}

@@ -13,7 +13,7 @@ import pulumi
 import pulumi_random as random
 
 from components.objects import SECRET_DATA, encode
-from slurm.marks import GENERATION, KEPT
+from names import annotations
 
 KEY_LENGTH = 64
 """Letters and digits of a key: 380 bits. bcrypt, which the random provider adds to each, takes no more than 72."""
@@ -39,9 +39,9 @@ def ignored(generation: int = 1, keep: bool = False) -> list[str]:
 
 def marks(generation: int, keep: bool) -> dict[str, str]:
     """Annotations of a key's Secret, by which a preview sees a generation that makes no key."""
-    return {**({GENERATION: str(generation)} if generation > 1 else {}), **({KEPT: "true"} if keep else {})}
+    return {**({annotations.GENERATION: str(generation)} if generation > 1 else {}), **({annotations.KEPT: "true"} if keep else {})}
 
 
-def annotations(**generations: int) -> dict[str, str]:
+def pod_marks(**generations: int) -> dict[str, str]:
     """Annotations of a pod that reads keys only as it starts: with a new generation it is another pod. The first leaves no mark."""
-    return {f"slipway.dev/{key}-generation": str(number) for key, number in generations.items() if number > 1}
+    return {annotations.key_generation(key): str(number) for key, number in generations.items() if number > 1}

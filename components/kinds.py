@@ -16,9 +16,10 @@ from components.labels import Manifest, labels, object_name
 from components.objects import declare
 from configs.models.cluster import Cluster
 from configs.yaml_text import parse
+from names import crds
 
 _FOLDER = Path(__file__).parent / "crds"
-_NODE_SETS = "nodesets.slipway.dev"
+_NODE_SETS = f"nodesets.{crds.GROUP}"
 _CONTROLLERS = ("controllers", "slipway:index:Controllers")
 _GPU_RUNTIME = ("gpu-runtime", "slipway:index:GpuRuntime")
 """Components that had objects of this file before: end of the name, and type."""

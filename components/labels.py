@@ -5,6 +5,8 @@ Selectors are immutable in Kubernetes: a key added to `selector` replaces every 
 
 from typing import Any
 
+from names.labels import CLUSTER, COMPONENT, INSTANCE, MANAGED_BY, NAME, NODESET, PART_OF
+
 Manifest = dict[str, Any]
 """A Kubernetes object, or a part of one, in the words of the API: camelCase keys, plain values."""
 
@@ -25,20 +27,20 @@ def outside_name(namespace: str, name: str) -> str:
 def selector(cluster: str, component: str, nodeset: str | None = None) -> dict[str, str]:
     """The frozen labels that choose the pods of one component, or of one node set of it."""
     chosen = {
-        "app.kubernetes.io/name": "slurm",
-        "app.kubernetes.io/instance": cluster,
-        "app.kubernetes.io/component": component,
+        NAME: "slurm",
+        INSTANCE: cluster,
+        COMPONENT: component,
     }
-    return chosen if nodeset is None else {**chosen, "slipway.dev/nodeset": nodeset}
+    return chosen if nodeset is None else {**chosen, NODESET: nodeset}
 
 
 def labels(cluster: str, component: str, nodeset: str | None = None) -> dict[str, str]:
     """All labels of an object: its selector, and where it comes from."""
     return {
         **selector(cluster, component, nodeset),
-        "app.kubernetes.io/part-of": "slipway",
-        "app.kubernetes.io/managed-by": "slipway",
-        "slipway.dev/cluster": cluster,
+        PART_OF: "slipway",
+        MANAGED_BY: "slipway",
+        CLUSTER: cluster,
     }
 
 

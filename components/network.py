@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.pods import PodDefaults
 from names import ports
+from names.labels import COMPONENT
 
 USERS = ("login", "slurmd")
 """Components in whose pods users run programs."""
@@ -62,6 +63,6 @@ def _sources(cluster: str, callers: tuple[str, ...]) -> Manifest:
     if callers == EVERYBODY:
         return {}
     if callers == NOT_USERS:
-        others = {"matchExpressions": [{"key": "app.kubernetes.io/component", "operator": "NotIn", "values": [*USERS]}]}
+        others = {"matchExpressions": [{"key": COMPONENT, "operator": "NotIn", "values": [*USERS]}]}
         return {"from": [{"namespaceSelector": {}, "podSelector": others}]}
     return {"from": [{"podSelector": {"matchLabels": selector(cluster, each)}} for each in callers]}

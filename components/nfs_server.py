@@ -33,6 +33,7 @@ from configs.models.nfs_server import NfsServer as NfsServerConfig
 from configs.models.storage import Disk
 from configs.render import nfs_server
 from names import ports
+from names.annotations import CONFIG
 
 COMPONENT = "nfs"
 DATA_PATH = "/srv/nfs"
@@ -176,9 +177,7 @@ def build_server(args: NfsServerArgs) -> Manifest:
         "serviceName": name,
         "selector": {"matchLabels": selector(cluster, COMPONENT)},
         # A restart is how changed exports are taken over; the annotation causes the restart.
-        "template": pod_template(
-            pods, COMPONENT, pod, annotations={"slipway.dev/config": content_name(COMPONENT, {"conf": args["ganesha_conf"]})}
-        ),
+        "template": pod_template(pods, COMPONENT, pod, annotations={CONFIG: content_name(COMPONENT, {"conf": args["ganesha_conf"]})}),
         "volumeClaimTemplates": [claim_template("data", args["storage"])],
         "persistentVolumeClaimRetentionPolicy": claim_retention(args["deletion_protection"]),
     }

@@ -26,10 +26,9 @@ from components.pods import (
 from configs.models.cluster import Cluster
 from configs.models.node_pool import EksNodes, ExistingNodes, NodePool, Taint
 from configs.models.shapes import machine_of, shape_of
-from slurm.marks import DESIRED
+from names import annotations
+from names.labels import CLUSTER, POOL
 
-POOL_LABEL = "slipway.dev/pool"
-"""On every node of an EKS pool, with the pool's name."""
 _CHECK_UID = 65534
 _WAIT_S = 60
 _ROOT_DEVICES = {"BOTTLEROCKET": "/dev/xvdb"}
@@ -163,7 +162,7 @@ def _eks_nodes(pool: NodePool, eks: EksNodes) -> EksNodesArgs:
         "efa_cards": list(machine.efa_cards) if eks.efa else [],
         "security_group_ids": list(eks.security_group_ids),
         "disk_gib": eks.disk_gib,
-        "labels": {**eks.labels, POOL_LABEL: pool.name},
+        "labels": {**eks.labels, POOL: pool.name},
         "taints": _taints(eks.taints),
     }
     if eks.capacity_reservation_id is not None:
@@ -180,7 +179,7 @@ def worker_pool(pool: NodePool) -> WorkerPoolArgs:
     gpus = machine_of(pool).gpus
     vendor_resource = f"{gpus.vendor if gpus else 'nvidia'}.com/gpu"
     where: WorkerPoolArgs = {
-        "node_selector": dict(pool.existing.labels) if pool.existing else {POOL_LABEL: pool.name},
+        "node_selector": dict(pool.existing.labels) if pool.existing else {POOL: pool.name},
         "tolerations": tolerations(pool.existing.taints if pool.existing else pool.eks.taints if pool.eks else ()),
         "gpu_resource": pool.existing.gpu_resource if pool.existing else vendor_resource,
     }
@@ -328,7 +327,7 @@ def build_launch_template(name: str, cluster: str, eks: EksNodesArgs, placement_
     """
     device = next((each for system, each in _ROOT_DEVICES.items() if eks["ami_type"].startswith(system)), "/dev/xvda")
     disk = {"volume_size": eks["disk_gib"], "volume_type": "gp3", "encrypted": "true", "delete_on_termination": "true"}
-    tags = {"Name": name, "slipway.dev/cluster": cluster}
+    tags = {"Name": name, CLUSTER: cluster}
     template: dict[str, Any] = {
         "description": f"Slipway: machines of {name}",
         "instance_type": eks["machine"],
@@ -365,5 +364,5 @@ def build_node_group(eks: EksNodesArgs) -> dict[str, Any]:
         "taints": [{"key": taint["key"], "value": taint["value"], "effect": _EFFECTS[taint["effect"]]} for taint in eks["taints"]],
         "update_config": {"max_unavailable": 1},
         # The number itself is the autoscaler's, and its changes are ignored: the tag tells a preview of them.
-        "tags": {DESIRED: str(eks["desired"])},
+        "tags": {annotations.DESIRED: str(eks["desired"])},
     }

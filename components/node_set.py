@@ -15,7 +15,7 @@ from components.check_jobs import CHECKED_FIRST, check_jobs
 from components.claims import claim_args, claim_template
 from components.controller_settings import controller_settings
 from components.declared_gpus import build_declared_gpus
-from components.declared_sets import DECLARED_IN, declared_sets_name
+from components.declared_sets import declared_sets_name
 from components.host_keys import node_secret_name
 from components.labels import Manifest, labels, metadata, object_name
 from components.machine_causes import build_machine_causes
@@ -56,7 +56,7 @@ from configs.render import shared_root, slurm
 from configs.render.gpu_jobs import FOLDER as GPU_JOBS_PATH
 from configs.render.gpu_jobs import HOST_FOLDER, notes_gpu_jobs
 from configs.render.health_checks import checks_beside_jobs
-from names import ports
+from names import annotations, crds, ports
 from slurm.instances import ENVIRONMENT as MACHINE
 
 TMP_PATH = shared_root.TMP
@@ -66,8 +66,6 @@ SPOOL_PATH = shared_root.SPOOL
 """slurmd's own folder on a node: state, scripts of running jobs."""
 PLACE_PATH = "/etc/slipway/place"
 """Where a worker's plugin reads the node's address in the topology."""
-TOPOLOGY_ADDRESS = "slipway.dev/topology-address"
-"""The annotation of a worker's pod with that address, which the NodeSet controller writes."""
 SSH_PORT = 22
 """Of sshd on workers: the usual port, so that `ssh -J LOGIN NODE` from outside needs no port."""
 _STOP_S = 30
@@ -268,16 +266,16 @@ def build_node_set(args: NodeSetArgs) -> Manifest:
         spec["features"] = list(args.get("features", ()))
     if args["volume_claims"]:
         spec["volumeClaimTemplates"] = [claim_template(claim.name, claim_args(claim)) for claim in args["volume_claims"]]
-    annotations = {
+    about = {
         # Ready is the controller's word: enough nodes are registered. One broken machine of a thousand fails no deployment.
         "pulumi.com/waitFor": "condition=Ready",
         "pulumi.com/timeoutSeconds": str(args["resume_timeout_s"] + _PULL_S),
         # In the foreground Kubernetes would delete the pods first, at once, and the controller could not drain their nodes.
         "pulumi.com/deletionPropagationPolicy": "background",
-        **({DECLARED_IN: args["declared_in"]} if "declared_in" in args else {}),
+        **({annotations.DECLARED_IN: args["declared_in"]} if "declared_in" in args else {}),
     }
-    about = metadata(args["name"], pods["namespace"], labels(pods["cluster"], "slurmd", args["name"]), annotations)
-    return {"apiVersion": "slipway.dev/v1alpha1", "kind": "NodeSet", "metadata": about, "spec": spec}
+    meta = metadata(args["name"], pods["namespace"], labels(pods["cluster"], "slurmd", args["name"]), about)
+    return {"apiVersion": crds.API_VERSION, "kind": "NodeSet", "metadata": meta, "spec": spec}
 
 
 def _pod(args: NodeSetArgs) -> Manifest:
@@ -301,7 +299,7 @@ def _pod(args: NodeSetArgs) -> Manifest:
             *(empty_volume(name) for name, path in _JOB_FOLDERS.items() if _shares_disk(args, path)),
             *([secret_volume("node-host-keys", args["ssh"]["host_keys"], mode=0o400)] if "ssh" in args else []),
             *([config_volume("user-keys", args["ssh"]["user_keys"])] if "ssh" in args and "identity" not in args else []),
-            *([annotation_volume("place", "address", TOPOLOGY_ADDRESS)] if args.get("topologies") else []),
+            *([annotation_volume("place", "address", annotations.TOPOLOGY_ADDRESS)] if args.get("topologies") else []),
             # A folder of the machine: the exporter of its GPUs runs there, and not in this pod.
             *([{"name": "gpu-jobs", "hostPath": {"path": HOST_FOLDER, "type": "DirectoryOrCreate"}}] if _has_exporter(args) else []),
         ],

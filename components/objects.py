@@ -17,6 +17,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.labels import Manifest, metadata
+from names import crds
 
 SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
 """For objects that become ready only once something else exists: waiting for them first would wait for ever."""
@@ -47,9 +48,7 @@ _CLASSES: dict[tuple[str, str], Any] = {
     ("rbac.authorization.k8s.io/v1", "Role"): kubernetes.rbac.v1.Role,
     ("rbac.authorization.k8s.io/v1", "RoleBinding"): kubernetes.rbac.v1.RoleBinding,
     ("scheduling.k8s.io/v1", "PriorityClass"): kubernetes.scheduling.v1.PriorityClass,
-    ("slipway.dev/v1alpha1", "NodeSet"): functools.partial(
-        kubernetes.apiextensions.CustomResource, api_version="slipway.dev/v1alpha1", kind="NodeSet"
-    ),
+    (crds.API_VERSION, "NodeSet"): functools.partial(kubernetes.apiextensions.CustomResource, api_version=crds.API_VERSION, kind="NodeSet"),
     **{
         ("monitoring.coreos.com/v1", kind): functools.partial(
             kubernetes.apiextensions.CustomResource, api_version="monitoring.coreos.com/v1", kind=kind

@@ -14,6 +14,7 @@ from components.pods import CLUSTER_DOMAIN
 from configs.models.cluster import Cluster
 from configs.render.slurm import private_data
 from names import ports
+from names.labels import NODESET
 
 METRICS = "metrics"
 """The collector of metrics, its Service and its port's name."""
@@ -118,7 +119,7 @@ def build_monitors(cluster: Cluster, own_labels: dict[str, str], interval_s: int
 def _selected(cluster: Cluster, target: Target) -> Manifest:
     chosen: Manifest = {"matchLabels": selector(cluster.name, target.component)}
     if target.nodes:
-        chosen["matchExpressions"] = [{"key": "slipway.dev/nodeset", "operator": "In", "values": [name for name, _ in target.nodes]}]
+        chosen["matchExpressions"] = [{"key": NODESET, "operator": "In", "values": [name for name, _ in target.nodes]}]
     return chosen
 
 

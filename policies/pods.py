@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from names import labels
 from policies.records import Resource, items, mapping
 
-COMPONENT = "app.kubernetes.io/component"
 _TEMPLATES = ("spec.template", "spec.jobTemplate.spec.template", "template")
 """Where kinds have it: Deployment, StatefulSet, DaemonSet, Job and NodeSet; CronJob; PodTemplate."""
 
@@ -57,7 +57,7 @@ def pods(resources: Iterable[Resource]) -> Iterator[Pod]:
     """The pods of all Kubernetes objects."""
     for resource in resources:
         if resource.kind == "Pod":
-            yield Pod(resource, "spec", str(resource.labels.get(COMPONENT, "")), mapping(resource.props.get("spec")))
+            yield Pod(resource, "spec", str(resource.labels.get(labels.COMPONENT, "")), mapping(resource.props.get("spec")))
         elif resource.kind and resource.kind != "CustomResourceDefinition":
             yield from _templates(resource)
 
@@ -70,8 +70,8 @@ def _templates(resource: Resource) -> Iterator[Pod]:
         template = mapping(value)
         spec = mapping(template.get("spec"))
         if "containers" in spec:
-            labels = mapping(mapping(template.get("metadata")).get("labels"))
-            yield Pod(resource, f"{path}.spec", str(labels.get(COMPONENT, "")), spec)
+            given = mapping(mapping(template.get("metadata")).get("labels"))
+            yield Pod(resource, f"{path}.spec", str(given.get(labels.COMPONENT, "")), spec)
 
 
 def containers(resources: Iterable[Resource]) -> Iterator[Container]:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, cast
 
+from names import labels
+
 Level = Literal["mandatory", "advisory"]
 """`mandatory` stops `preview` and `up`; `advisory` is a warning. The words are CrossGuard's."""
 UNKNOWN = "[known after up]"
@@ -55,7 +57,7 @@ class Resource:
     @property
     def component(self) -> str:
         """The part of Slipway that a Kubernetes object of Slipway's belongs to, by its label."""
-        return str(self.labels.get("app.kubernetes.io/component", "")) if self.is_slipways else ""
+        return str(self.labels.get(labels.COMPONENT, "")) if self.is_slipways else ""
 
     @property
     def labels(self) -> Mapping[str, Any]:

@@ -4,11 +4,11 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
 
+from names import labels
 from policies.records import Fault, Resource, Rule, leaves
 
 MOST_RESOURCES = 500
 _PER_NODE = frozenset({"Node", "Pod", "CSINode"})
-_CLUSTER = "slipway.dev/cluster"
 _SETS = frozenset({"NodeSet", "GpuNodePool"})
 _FEW = 16
 """Resources that may differ by a number alone, such as the claims of mounts, in a stack of fewer node sets and pools than that."""
@@ -30,7 +30,7 @@ def check_count(resources: Sequence[Resource]) -> Iterator[Fault]:
 def check_per_node(resources: Sequence[Resource]) -> Iterator[Fault]:
     """Resources that are a node's: by their kind, by a node's name in their name or labels, or by as many of them as a number counts."""
     sets = [resource for resource in resources if resource.kind == "NodeSet"]
-    users = {str(each.labels.get(_CLUSTER)) for each in sets} | {str(each.about.get("namespace")) for each in sets}
+    users = {str(each.labels.get(labels.CLUSTER)) for each in sets} | {str(each.about.get("namespace")) for each in sets}
     names = "|".join(re.escape(str(each.about.get("name"))) for each in sets)
     node = re.compile(rf"(?:{names})-\d{{1,6}}" if names else "(?!)")
     for resource in resources:

@@ -16,12 +16,12 @@ from typing import Any, TypeVar, cast
 import httpx2
 from lightkube.core.exceptions import ConfigError
 
+from names import writers
 from standalone import kubeconfig
 from standalone.faults import StandaloneError, UnreachableError
 from standalone.kubeconfig import Target, Where
 from standalone.render import Key, Sort, key_of
 
-FIELD_MANAGER = "slipway"
 _TRIES = 5
 _AT_ONCE = 8
 _DISCOVERY = ",".join(f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1"))
@@ -138,9 +138,9 @@ class Api:
     def create(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
         """Makes an object. Raises RefusedError where it is there."""
         path = self.path(str(manifest["apiVersion"]), key_of(manifest)._replace(name=""))
-        return self.request("POST", path, manifest, fieldManager=FIELD_MANAGER).json()
+        return self.request("POST", path, manifest, fieldManager=writers.SLIPWAY).json()
 
-    def apply(self, manifest: Mapping[str, Any], force: bool, dry_run: bool = False, manager: str = FIELD_MANAGER) -> dict[str, Any]:
+    def apply(self, manifest: Mapping[str, Any], force: bool, dry_run: bool = False, manager: str = writers.SLIPWAY) -> dict[str, Any]:
         """Applies an object on the server's side; gives it as it is, or would be, then."""
         asked: dict[str, Any] = {"fieldManager": manager, "fieldValidation": "Strict", "force": str(force).lower()}
         asked |= {"dryRun": "All"} if dry_run else {}
@@ -149,7 +149,7 @@ class Api:
 
     def merge(self, key: Key, change: Mapping[str, Any]) -> None:
         """Changes fields of an object."""
-        self.request("PATCH", self.path("", key), change, "application/merge-patch+json", fieldManager=FIELD_MANAGER)
+        self.request("PATCH", self.path("", key), change, "application/merge-patch+json", fieldManager=writers.SLIPWAY)
 
     def delete(self, key: Key, version: str = "", propagation: str = "Background", uid: str = "") -> bool:
         """Asks for the deletion of an object; False where it is gone already. With a UID, the server refuses (409) another object of its

@@ -13,13 +13,12 @@ from typing import Any, cast
 from changes.data import RETENTION, takes_claims
 from changes.disks import quantity
 from changes.steps import Difference, Op, Step, differences
-from slurm.marks import STORAGE_CLASS
+from names import annotations, labels
 from standalone.plan import MASK, masked
 from standalone.readiness import has_failed
-from standalone.render import CRD, DECLARED_IN, PROTECT, RETAIN, Document, Key, key_of, value_at
+from standalone.render import CRD, Document, Key, key_of, value_at
 from standalone.render import annotation as annotation_of
 
-PART_OF = "applyset.kubernetes.io/part-of"
 _TAKEN_OVER = "becomes this stack's"
 _CLAIMS = "volumeClaimTemplates"
 _SERVER_OWNED = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink")
@@ -58,7 +57,7 @@ def applyset_id(name: str, namespace: str) -> str:
 def labelled(manifest: Mapping[str, Any], set_id: str) -> dict[str, Any]:
     """The manifest as a member of the ApplySet, as kubectl would send it."""
     about = manifest["metadata"]
-    return {**manifest, "metadata": {**about, "labels": {**about.get("labels", {}), PART_OF: set_id}}}
+    return {**manifest, "metadata": {**about, "labels": {**about.get("labels", {}), labels.APPLYSET: set_id}}}
 
 
 def object_changes(
@@ -125,17 +124,17 @@ def clean(value: Mapping[str, Any]) -> dict[str, Any]:
     """An object without what only the server writes."""
     metadata: dict[str, Any] = value["metadata"]
     given: dict[str, str] = metadata.get("labels") or {}
-    labels = {key: text for key, text in given.items() if key != PART_OF}
+    own = {key: text for key, text in given.items() if key != labels.APPLYSET}
     about: dict[str, Any] = {key: field for key, field in metadata.items() if key not in (*_SERVER_OWNED, "labels")}
-    if labels:
-        about["labels"] = labels
+    if own:
+        about["labels"] = own
     return {**{key: field for key, field in value.items() if key != "status"}, "metadata": about}
 
 
 def _owner(value: Mapping[str, Any]) -> str | None:
     """The ApplySet that an object is a member of; None for one that is nobody's."""
-    labels: dict[str, str] = value.get("metadata", {}).get("labels") or {}
-    return labels.get(PART_OF)
+    given: dict[str, str] = value.get("metadata", {}).get("labels") or {}
+    return given.get(labels.APPLYSET)
 
 
 def refusals(found: Iterable[ObjectChange], set_id: str, adopt: bool) -> list[str]:
@@ -144,7 +143,7 @@ def refusals(found: Iterable[ObjectChange], set_id: str, adopt: bool) -> list[st
     for change in found:
         about: dict[str, Any] = (change.live or {}).get("metadata", {})
         owner = _owner(change.live or {})
-        if change.op in ("delete", "replace") and change.is_marked(PROTECT):
+        if change.op in ("delete", "replace") and change.is_marked(annotations.PROTECT):
             verb = "no longer declared" if change.op == "delete" else f"cannot change in place ({change.note})"
             said.append(f"{change.key} is protected and {verb}. Take its protection off, `up`, then try again.")
         elif change.document and change.live and about.get("deletionTimestamp"):
@@ -164,14 +163,14 @@ def _is_left_over(change: ObjectChange, owner: str | None) -> bool:
     """
     if owner is not None or change.document is None:
         return False
-    declared_in = annotation_of(change.document.manifest, DECLARED_IN)
-    is_listed = bool(declared_in) and annotation_of(change.live or {}, DECLARED_IN) == declared_in
-    return change.document.adopts or is_listed or (change.key.kind == CRD and change.is_marked(RETAIN))
+    declared_in = annotation_of(change.document.manifest, annotations.DECLARED_IN)
+    is_listed = bool(declared_in) and annotation_of(change.live or {}, annotations.DECLARED_IN) == declared_in
+    return change.document.adopts or is_listed or (change.key.kind == CRD and change.is_marked(annotations.RETAIN))
 
 
 def retained(found: Iterable[ObjectChange]) -> list[Key]:
     """Objects no longer declared that stay in the cluster, as their `retainOnDelete` said."""
-    return [change.key for change in found if change.op == "delete" and change.is_marked(RETAIN)]
+    return [change.key for change in found if change.op == "delete" and change.is_marked(annotations.RETAIN)]
 
 
 def deleted_by_controller(found: Sequence[ObjectChange]) -> list[Key]:
@@ -179,7 +178,7 @@ def deleted_by_controller(found: Sequence[ObjectChange]) -> list[Key]:
     it would fail on each that the controller was quicker with."""
     lists = {(change.key.namespace, change.key.name) for change in found if change.document and change.key.kind == "ConfigMap"}
     gone = ((change.key, change.live) for change in found if change.op == "delete" and change.live)
-    return [key for key, live in gone if (key.namespace, annotation_of(live, DECLARED_IN)) in lists]
+    return [key for key, live in gone if (key.namespace, annotation_of(live, annotations.DECLARED_IN)) in lists]
 
 
 def steps(found: Sequence[ObjectChange]) -> list[Step]:
@@ -194,7 +193,7 @@ def steps(found: Sequence[ObjectChange]) -> list[Step]:
             clean(change.live) if change.live else {},
             masked(change.document.manifest) if change.document else {},
             change.differences,
-            is_retained=change.is_marked(RETAIN),
+            is_retained=change.is_marked(annotations.RETAIN),
         )
         for change in found
     ]
@@ -208,7 +207,7 @@ def left_as_they_are(found: Sequence[ObjectChange]) -> list[str]:
     for change in found:
         if change.document is None or change.live is None or change.key.kind == "Secret":
             continue  # a key stays until it is rotated, which is what its declaration means, and is shown to nobody
-        if annotation_of(change.document.manifest, STORAGE_CLASS):
+        if annotation_of(change.document.manifest, annotations.STORAGE_CLASS):
             continue
         for path in change.document.ignored:
             for each in differences(value_at(change.live, path), masked(value_at(change.document.resource.inputs, path)), path):

@@ -16,13 +16,14 @@ from typing import Any
 
 from changes.disks import GROW_REMEDY, SHRINK_REMEDY
 from changes.workloads import RECORD
+from names import annotations, crds, labels
 from slurm.logs import readable
 from standalone.api import Api, RefusedError, side_by_side
-from standalone.changes import PART_OF, applyset_id, labelled
+from standalone.changes import applyset_id, labelled
 from standalone.faults import StandaloneError, rows
 from standalone.plan import revealed
 from standalone.readiness import has_condition
-from standalone.render import CRD, IDENTIFIER, Document, Key, Sort, annotation, key_of
+from standalone.render import CRD, Document, Key, Sort, annotation, key_of
 from standalone.render import scoped as scoped_as
 from standalone.requirements import Offer
 
@@ -98,7 +99,7 @@ def kept(home: Home) -> Kept:
     secret, parent = (home.api.find(key) or {} for key in (home.keeper, home.parent))
     values = _data(secret)
     kinds = tuple(kind for kind in annotation(parent, _KINDS).split(",") if kind)
-    return Kept(values, secret.get("metadata", {}).get("resourceVersion"), kinds, annotation(secret, IDENTIFIER))
+    return Kept(values, secret.get("metadata", {}).get("resourceVersion"), kinds, annotation(secret, annotations.CLUSTER_IDENTIFIER))
 
 
 def keep(home: Home, before: Kept, fresh: Mapping[str, bytes], identifier: str) -> None:
@@ -108,14 +109,14 @@ def keep(home: Home, before: Kept, fresh: Mapping[str, bytes], identifier: str) 
     if not fresh and marked:
         return
     data = {key: base64.b64encode(value).decode() for key, value in fresh.items()}
-    annotations = {IDENTIFIER: identifier} if identifier else {}
+    owner = {annotations.CLUSTER_IDENTIFIER: identifier} if identifier else {}
     try:
         if before.version is None:
-            labels = {"app.kubernetes.io/managed-by": "slipway"}
-            about = {"name": home.keeper.name, "namespace": home.namespace, "labels": labels, "annotations": annotations}
-            home.api.create({"apiVersion": "v1", "kind": "Secret", "metadata": about, "type": "slipway.dev/random", "data": data})
+            managed = {labels.MANAGED_BY: "slipway"}
+            about = {"name": home.keeper.name, "namespace": home.namespace, "labels": managed, "annotations": owner}
+            home.api.create({"apiVersion": "v1", "kind": "Secret", "metadata": about, "type": crds.RANDOM, "data": data})
         else:
-            home.api.merge(home.keeper, {"metadata": {"resourceVersion": before.version, "annotations": annotations}, "data": data})
+            home.api.merge(home.keeper, {"metadata": {"resourceVersion": before.version, "annotations": owner}, "data": data})
     except RefusedError as error:
         raise StandaloneError(f"The stack's random values could not be kept, so nothing was applied: {error}") from error
 
@@ -229,7 +230,7 @@ def members(home: Home, before: Kept, more: Iterable[Sort] = ()) -> list[Mapping
 
 def of_sorts(home: Home, sorts: Iterable[Sort]) -> list[Mapping[str, Any]]:
     """Objects of these kinds that carry the ApplySet's label."""
-    listed = partial(home.api.list, namespace=home.namespace, labelSelector=f"{PART_OF}={home.set_id}")
+    listed = partial(home.api.list, namespace=home.namespace, labelSelector=f"{labels.APPLYSET}={home.set_id}")
     return [live for found in side_by_side(listed, sorted(set(sorts) & home.api.kinds().keys())) for live in found]
 
 
@@ -309,7 +310,7 @@ def release(home: Home, keys: Iterable[Key]) -> None:
     """Takes objects out of the ApplySet, so that nothing prunes them. One that is gone already is no error."""
     for key in keys:
         try:
-            home.api.merge(key, {"metadata": {"labels": {PART_OF: None}}})
+            home.api.merge(key, {"metadata": {"labels": {labels.APPLYSET: None}}})
         except RefusedError as error:
             if error.reason != "NotFound":
                 raise StandaloneError(f"{key} could not be released: {error}") from error

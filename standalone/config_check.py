@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from names import labels
 from standalone.faults import StandaloneError
 from standalone.plan import revealed, unknown_path
 
@@ -222,10 +223,10 @@ def _items(volume: Mapping[str, Any], data: Mapping[str, str]) -> list[tuple[str
 
 def _databases(workload: Manifest, maps: Sequence[Manifest]) -> Iterator[str]:
     """slurmdbd.conf of the same cluster."""
-    cluster = _part(workload, "metadata", "labels").get("slipway.dev/cluster")
+    cluster = _part(workload, "metadata", "labels").get(labels.CLUSTER)
     for each in maps:
         text = _part(each, "data").get("slurmdbd.conf")
-        if isinstance(text, str) and _part(each, "metadata", "labels").get("slipway.dev/cluster") == cluster:
+        if isinstance(text, str) and _part(each, "metadata", "labels").get(labels.CLUSTER) == cluster:
             yield text
 
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from names import annotations, labels
 from standalone.faults import StandaloneError, rows
 from standalone.kubeconfig import LOCAL_CONTEXT, Target
 from standalone.plan import Plan
-from standalone.render import IDENTIFIER, Key, provider_inputs
+from standalone.render import Key, provider_inputs
 
 Answer = Literal["yes", "ask", "refuse"]
 
@@ -47,7 +48,7 @@ def plan_question(now: Situation) -> Answer:
 
 _REMEDY = (
     "Declare the objects again to keep them. To let them go, give --yes. To keep a claim that the stack is to forget, take it out of the "
-    "stack's hands first: kubectl -n NAMESPACE label persistentvolumeclaim NAME applyset.kubernetes.io/part-of-"
+    f"stack's hands first: kubectl -n NAMESPACE label persistentvolumeclaim NAME {labels.APPLYSET}-"
 )
 
 
@@ -97,8 +98,9 @@ def refuse_other(plan: Plan, recorded: Mapping[Key, str], target: str) -> None:
     if not others:
         return
     named = rows(f"{key}: {said}" for key, said in sorted(others.items()))
+    mark = f"{annotations.CLUSTER_IDENTIFIER}={ours}"
     commands = rows(
-        f"kubectl {f'-n {key.namespace} ' if key.namespace else ''}annotate --overwrite {key.kind.lower()} {key.name} {IDENTIFIER}={ours}"
+        f"kubectl {f'-n {key.namespace} ' if key.namespace else ''}annotate --overwrite {key.kind.lower()} {key.name} {mark}"
         for key in sorted(others)
     )
     raise StandaloneError(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from names import labels
 from slurm.hostlists import HostlistError, expand, fold
 from slurm.maintenance import Fate, Job, Policy, Window, fate, jobs_of, read_policy, read_windows
 from slurm.squeue import ReadingError
@@ -19,7 +20,7 @@ from standalone.faults import StandaloneError, UnreachableError
 from standalone.queue import SilentError, ask
 from standalone.render import Sort
 
-_SELECTOR = "app.kubernetes.io/part-of=slipway,app.kubernetes.io/component=slurmctld"
+_SELECTOR = f"{labels.PART_OF}=slipway,{labels.COMPONENT}=slurmctld"
 _CONTAINER = "maintenance"
 _HEAD = ("JOB", "USER", "ACCOUNT", "NODES", "ENDS BY", "WHAT BECOMES OF IT")
 _FATES: tuple[Fate, ...] = ("requeued", "runs on", "ends before")

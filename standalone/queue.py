@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 
 from changes.jobs import QueueError, read_queue
 from changes.story import Queue
+from names import labels
 from slurm.tokens import mint
 from standalone.api import Api, RefusedError
 from standalone.faults import UnreachableError
 from standalone.render import Key, Sort
 
 _SERVICE = Sort("", "Service")
-_SELECTOR = "app.kubernetes.io/part-of=slipway,app.kubernetes.io/component=slurmrestd"
-_CLUSTER = "slipway.dev/cluster"
+_SELECTOR = f"{labels.PART_OF}=slipway,{labels.COMPONENT}=slurmrestd"
 _PORT = "jobs"
 """The port's name in slurmrestd's Service."""
 _KEY = "jwt_hs256.key"
@@ -62,7 +62,7 @@ def ask(api: Api, namespace: str, what: str, understand: Callable[[object], _T])
 
 
 def _key(api: Api, about: Mapping[str, Any]) -> bytes:
-    name = f"{about['labels'][_CLUSTER]}-jwt"
+    name = f"{about['labels'][labels.CLUSTER]}-jwt"
     secret = api.find(Key("", "Secret", about["namespace"], name)) or {}
     try:
         return base64.b64decode(secret.get("data", {})[_KEY], validate=True)

@@ -9,13 +9,14 @@ from http import HTTPStatus
 from typing import Any
 
 from changes.workloads import is_record
+from names import annotations, finalizers
 from standalone import changes as decide
 from standalone import cluster, consent, readiness
 from standalone.api import RefusedError
 from standalone.changes import ObjectChange
 from standalone.cluster import Home
 from standalone.faults import StandaloneError, rows
-from standalone.render import HOLDS, PROTECT, RETAIN, Key, annotation, depths, key_of
+from standalone.render import Key, annotation, depths, key_of
 from standalone.show import News, Screen
 from standalone.stack import Stack, forbidden, recorded
 
@@ -32,13 +33,13 @@ def destroy(stack: Stack, screen: Screen, timeout_s: float) -> None:
     except RefusedError as error:
         raise forbidden(error, home, stack.plan) from error
     consent.refuse_other(stack.plan, recorded(stack, there), str(home.api))
-    protected = sorted({str(key_of(live)) for live in there if annotation(live, PROTECT) == "true"} | _protected(stack))
+    protected = sorted({str(key_of(live)) for live in there if annotation(live, annotations.PROTECT) == "true"} | _protected(stack))
     if protected:
         raise StandaloneError(f"Nothing was deleted: these are protected. Take the protection off, `up`, then destroy.\n{rows(protected)}")
     if not there and stack.kept.version is None:
         screen.tick("nothing to destroy")
         return
-    kept = [key_of(live) for live in there if annotation(live, RETAIN) == "true"]
+    kept = [key_of(live) for live in there if annotation(live, annotations.RETAIN) == "true"]
     namespace = Key("", "Namespace", "", home.namespace)
     if any(key.namespace for key in kept) and namespace in map(key_of, there) and namespace not in kept:
         kept.append(namespace)
@@ -59,7 +60,7 @@ def destroy(stack: Stack, screen: Screen, timeout_s: float) -> None:
 
 def _is_held(live: Mapping[str, Any]) -> bool:
     """True of an object that a controller of the stack lets go, and of the guard's record: what it has would be made again."""
-    return is_record(live) or any(str(finalizer).startswith(HOLDS) for finalizer in live["metadata"].get("finalizers") or ())
+    return is_record(live) or any(str(finalizer).startswith(finalizers.PREFIX) for finalizer in live["metadata"].get("finalizers") or ())
 
 
 def _by_depth(workloads: Mapping[Key, Mapping[str, Any]], depth: Mapping[Key, int]) -> list[list[Mapping[str, Any]]]:
@@ -130,7 +131,7 @@ def prune(home: Home, shown: Sequence[Mapping[str, Any]], applied: Collection[st
         why = ""
         if uid not in now:
             why = "it is gone, was created again, or has left the stack's ApplySet since it was looked at"
-        elif any(annotation(now[uid], mark) == "true" for mark in (PROTECT, RETAIN)):
+        elif any(annotation(now[uid], mark) == "true" for mark in (annotations.PROTECT, annotations.RETAIN)):
             why = "it was marked as protected or retained after it was looked at"
         else:
             try:

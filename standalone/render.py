@@ -14,18 +14,11 @@ from typing import Any, NamedTuple, cast
 
 import yaml
 
+from names import annotations
 from standalone.faults import StandaloneError, rows
 from standalone.plan import Plan, Resource, Secret, masked, revealed, unknown_path
 
 CRD = "CustomResourceDefinition"
-PROTECT = "slipway.dev/protect"
-RETAIN = "slipway.dev/retain-on-delete"
-IDENTIFIER = "slipway.dev/cluster-identifier"
-"""At a stack's namespace and its kept values: the clusterIdentifier of the stack they belong to."""
-DECLARED_IN = "slipway.dev/declared-in"
-"""On an object that its own controller deletes when it is no longer declared. The pulumi CLI retains it for that reason only."""
-HOLDS = "slipway.dev/"
-"""Finalizers that begin so are taken off by a controller of the stack, which must not go first."""
 _FIRST = ("Namespace", CRD, "PriorityClass", "RuntimeClass", "StorageClass", "PersistentVolume", "PersistentVolumeClaim")
 _LAST = ("Pod", "Deployment", "DaemonSet", "StatefulSet", "Job", "CronJob")
 CLUSTER_SCOPED = frozenset(_FIRST) - {"PersistentVolumeClaim"} | {
@@ -167,8 +160,8 @@ def key_of(manifest: Mapping[str, Any]) -> Key:
 
 def annotation(manifest: Mapping[str, Any], name: str) -> str:
     """The value of an annotation of a manifest or a live object; empty where it has none."""
-    annotations: dict[str, str] = manifest.get("metadata", {}).get("annotations") or {}
-    return annotations.get(name, "")
+    given: dict[str, str] = manifest.get("metadata", {}).get("annotations") or {}
+    return given.get(name, "")
 
 
 def documents(plan: Plan) -> list[Document]:
@@ -292,15 +285,15 @@ def _document(resource: Resource, known: Mapping[str, Resource]) -> Document:
         )
     manifest: dict[str, Any] = {key: value for key, value in resource.inputs.items() if key != "status"}
     about = dict(manifest.get("metadata", {}))
-    annotations = cast(dict[str, str], revealed(about.pop("annotations", {})))
-    hints = {key.removeprefix("pulumi.com/"): value for key, value in annotations.items() if key.startswith("pulumi.com/")}
-    kept = {key: value for key, value in annotations.items() if not key.startswith("pulumi.com/")}
+    given = cast(dict[str, str], revealed(about.pop("annotations", {})))
+    hints = {key.removeprefix("pulumi.com/"): value for key, value in given.items() if key.startswith("pulumi.com/")}
+    kept = {key: value for key, value in given.items() if not key.startswith("pulumi.com/")}
     if resource.options.get("protect"):
-        kept[PROTECT] = "true"
-    if resource.options.get("retainOnDelete") and DECLARED_IN not in kept:
-        kept[RETAIN] = "true"
+        kept[annotations.PROTECT] = "true"
+    if resource.options.get("retainOnDelete") and annotations.DECLARED_IN not in kept:
+        kept[annotations.RETAIN] = "true"
     if manifest["kind"] == "Namespace" and (said := _provider(resource, known).get("clusterIdentifier")):
-        kept[IDENTIFIER] = str(said)
+        kept[annotations.CLUSTER_IDENTIFIER] = str(said)
     if kept:
         about["annotations"] = kept
     if manifest["kind"] not in CLUSTER_SCOPED and not about.get("namespace"):

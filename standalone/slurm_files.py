@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from slurm.files import CONDITION, FILES_HASH, content_hash
+from names import annotations, conditions, labels
+from slurm.files import content_hash
 from standalone.api import RefusedError
 from standalone.changes import ObjectChange
 from standalone.cluster import Home
@@ -16,7 +17,6 @@ from standalone.faults import StandaloneError
 from standalone.render import Key, Sort
 from standalone.show import Screen
 
-_CLUSTER, _COMPONENT = "slipway.dev/cluster", "app.kubernetes.io/component"
 _POD = Sort("", "Pod")
 _POLL_S = 0.5
 _PATIENCE_S = 20.0
@@ -35,17 +35,17 @@ class Progress:
 def find_changed(pending: Iterable[ObjectChange]) -> list[Key]:
     """The ConfigMaps with slurmctld's files that `up` has made or changed."""
     mine = [change for change in pending if change.document and change.key.kind == "ConfigMap"]
-    return [change.key for change in mine if change.document and _labels(change.document.manifest).get(_COMPONENT) == "slurmctld"]
+    return [change.key for change in mine if change.document and _labels(change.document.manifest).get(labels.COMPONENT) == "slurmctld"]
 
 
 def read_progress(pods: Iterable[Mapping[str, Any]], files: str) -> Progress:
     """What slurmctld's pod says of the files of this content."""
     for pod in pods:
         about = pod["metadata"]
-        if about.get("deletionTimestamp") or about.get("annotations", {}).get(FILES_HASH) != files:
+        if about.get("deletionTimestamp") or about.get("annotations", {}).get(annotations.FILES_HASH) != files:
             continue
         for each in pod.get("status", {}).get("conditions", []):
-            if each["type"] == CONDITION:
+            if each["type"] == conditions.FILES_LIVE:
                 return Progress(each.get("reason", ""), each.get("message", ""))
     return Progress()
 
@@ -65,11 +65,11 @@ def _wait_for(home: Home, key: Key, screen: Screen, timeout_s: float) -> None:
     if live is None:
         return
     files = content_hash({name: text.encode() for name, text in live.get("data", {}).items()})
-    labels = f"{_COMPONENT}=slurmctld,{_CLUSTER}={_labels(live).get(_CLUSTER, '')}"
+    pods = f"{labels.COMPONENT}=slurmctld,{labels.CLUSTER}={_labels(live).get(labels.CLUSTER, '')}"
     begin = waits_since = time.monotonic()
     with screen.waiting("waiting until Slurm has its files") as line:
         while True:
-            found, now = read_progress(home.api.list(_POD, home.namespace, labelSelector=labels), files), time.monotonic()
+            found, now = read_progress(home.api.list(_POD, home.namespace, labelSelector=pods), files), time.monotonic()
             if found.reason == "Live":
                 screen.tick(f"Slurm's files are live: {found.message}", begin)
                 return

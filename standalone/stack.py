@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from changes.steps import Step
 from changes.workloads import is_record
+from names import annotations
 from standalone import api, cluster, consent, kubeconfig, random_values, record, recovery, render
 from standalone import changes as decide
 from standalone.api import RefusedError
@@ -22,7 +23,7 @@ from standalone.kubeconfig import Where
 from standalone.plan import Change, Plan, Resource, as_json, compare, saved_steps, secret_texts
 from standalone.project import Project
 from standalone.recovery import Recovered
-from standalone.render import IDENTIFIER, Document, Key
+from standalone.render import Document, Key
 from standalone.show import Screen
 
 
@@ -174,8 +175,8 @@ def outlook(stack: Stack, force_conflicts: bool = False) -> Outlook:
 def recorded(stack: Stack, live: Iterable[Mapping[str, Any]]) -> dict[Key, str]:
     """The clusterIdentifier that the stack's namespace, if it is among these objects, and its kept values carry in the cluster."""
     namespace = Key("", "Namespace", "", stack.home.namespace)
-    said = next((render.annotation(manifest, IDENTIFIER) for manifest in live if render.key_of(manifest) == namespace), "")
-    return {namespace: said, stack.home.keeper: stack.kept.identifier}
+    said = (render.annotation(manifest, annotations.CLUSTER_IDENTIFIER) for manifest in live if render.key_of(manifest) == namespace)
+    return {namespace: next(said, ""), stack.home.keeper: stack.kept.identifier}
 
 
 def _other(resource: Resource, stack: Stack) -> Any:

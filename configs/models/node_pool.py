@@ -21,6 +21,7 @@ from configs.models.fields import (
     Whole,
 )
 from configs.models.machines import MACHINES
+from names import labels
 
 LabelText = Annotated[
     StrictStr, AfterValidator(Matching(r"([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?", "a Kubernetes label value", 63, "gpu"))
@@ -32,7 +33,7 @@ LabelKey = Annotated[
             r"([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?",
             "a Kubernetes label key",
             317,
-            "slipway.dev/pool",
+            labels.POOL,
         )
     ),
 ]

@@ -16,8 +16,8 @@ from configs.rules.storage import check_place, volumes_of
 
 POD_VOLUMES = frozenset(
     """
-    containers gpu-jobs home munge-key node-host-keys place program-munged program-node-checks program-worker root run shared-root shm slurm
-    spool tmp user-keys users
+    containers gpu-jobs home munge-key names node-host-keys place program-munged program-node-checks program-worker root run shared-root shm
+    slurm spool tmp user-keys users
     """.split()  # noqa: SIM905 - words read better than a dozen quotes
 )
 """Volumes that a worker's pod may have, whatever the config says today; those of storage.mounts are `mount-<name>`."""

@@ -8,10 +8,10 @@ from configs.models.machines import MACHINES, Machine
 from configs.models.node_pool import EksNodes, NodePool, Taint
 from configs.models.shapes import known_machine
 from configs.rules.names import check_distinct, check_unique
+from names import labels
 
 _RESERVED_BY_EKS = ("kubernetes.io/", "k8s.io/", "eks.amazonaws.com/")
 """What EKS says of a label or taint with such a key: cannot contain reserved prefixes."""
-_OWN_LABEL = "slipway.dev/pool"
 
 
 def check_node_pools(cluster: Cluster) -> list[Fault]:
@@ -146,7 +146,7 @@ def _check_eks(path: str, pool: NodePool, eks: EksNodes) -> list[Fault]:
         message = f"has {len(eks.subnet_ids)} subnets, and a placement group lives in one zone. Keep one, or say placementGroup: false."
         faults.append(Fault(f"{path}.subnetIds", message, (f"{path}.placementGroup",)))
     for key in eks.labels:
-        if key == _OWN_LABEL:
+        if key == labels.POOL:
             faults.append(Fault(f"{path}.labels.{key}", "is always set, to the pool's name. Leave it out."))
         elif _is_reserved(key):
             faults.append(Fault(f"{path}.labels.{key}", f"EKS sets no labels with {quoted(key.partition('/')[0])} in them. Take another."))

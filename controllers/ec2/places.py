@@ -16,10 +16,9 @@ from controllers.runtime.api import Api
 from controllers.runtime.clock import Clock
 from controllers.runtime.errors import ApiError, Conflict
 from controllers.runtime.structs import KUBE_NODES, KubeNode
+from names import writers
 from slurm.topology import EC2_LAYER
 
-MANAGER = "slipway-ec2-topology"
-"""Field manager of the labels."""
 _AGAIN_S = 3600
 """An instance that was stopped and started may be elsewhere; a machine that joins is asked about at once."""
 log = structlog.get_logger()
@@ -66,7 +65,7 @@ class Places:
             return ""
         manifest = {"metadata": {"name": node.metadata.name, "uid": node.metadata.uid, "labels": labels}}
         try:
-            await self._api.apply(KUBE_NODES, manifest, subresource="status", field_manager=MANAGER, force=False)
+            await self._api.apply(KUBE_NODES, manifest, subresource="status", field_manager=writers.EC2_TOPOLOGY, force=False)
         except Conflict as error:
             log.info("labels of a machine's place are somebody else's, and stay", machine=node.metadata.name, why=str(error))
             return ""

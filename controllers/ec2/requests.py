@@ -15,9 +15,9 @@ import msgspec
 
 from controllers.ec2.settings import ACTIONS
 from controllers.ec2.statuses import instance_of
-from controllers.nodeset.structs import LABEL_CLUSTER, LABEL_NODESET
 from controllers.runtime.step_request import StepRequest
 from controllers.runtime.structs import KubeNode, Pod
+from names import labels
 
 HOUR_S = 3600
 KEPT_S = 48 * HOUR_S
@@ -115,8 +115,8 @@ def plan_request(
 
 def _fault_of_worker(request: StepRequest, pod: Pod | None) -> str | None:
     """Only the machine of a worker is touched: whoever has the token gets no other."""
-    labels = pod.metadata.labels if pod is not None else {}
-    is_worker = (labels.get(LABEL_CLUSTER), labels.get(LABEL_NODESET)) == (request.cluster, request.node_set)
+    given = pod.metadata.labels if pod is not None else {}
+    is_worker = (given.get(labels.CLUSTER), given.get(labels.NODESET)) == (request.cluster, request.node_set)
     if pod is None or not is_worker or pod.spec.node_name != request.machine:
         return f"{request.node} of the node set {request.node_set} is not on {request.machine}"
     return None

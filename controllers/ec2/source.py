@@ -13,16 +13,14 @@ from controllers.ec2.client import MOST_IDS, Ec2, Ec2Error
 from controllers.ec2.places import Places
 from controllers.ec2.settings import ACTIONS, Settings
 from controllers.ec2.statuses import Status, begin_of, instance_of, plan_conditions, read_status
-from controllers.nodeset.structs import ANNOTATION_EC2_BEGINS, LABEL_CLUSTER, LABEL_NODESET
 from controllers.runtime.api import Api
 from controllers.runtime.clock import SYSTEM, Clock, backoff_s
 from controllers.runtime.errors import ApiError
 from controllers.runtime.informer import Informer
 from controllers.runtime.structs import KUBE_NODES, PODS, KubeNode, NodeCondition
+from names import annotations, labels, writers
 from slurm.causes import EC2_CONDITIONS
 
-MANAGER = "slipway-ec2"
-"""Field manager of the conditions."""
 _LONGEST_S = 600
 log = structlog.get_logger()
 
@@ -107,16 +105,17 @@ class Source:
         conditions = plan_conditions(status, node.status.conditions, self._settings.grace_s, self._clock.wall())
         begin = begin_of(status)
         if conditions is None:
-            if begin == node.metadata.annotations.get(ANNOTATION_EC2_BEGINS):
+            if begin == node.metadata.annotations.get(annotations.EC2_MAINTENANCE_BEGINS):
                 return ""
             conditions = tuple(each for each in node.status.conditions if each.type in EC2_CONDITIONS)
         name = node.metadata.name
         manifest = {
-            "metadata": {"name": name, "uid": node.metadata.uid} | ({"annotations": {ANNOTATION_EC2_BEGINS: begin}} if begin else {}),
+            "metadata": {"name": name, "uid": node.metadata.uid}
+            | ({"annotations": {annotations.EC2_MAINTENANCE_BEGINS: begin}} if begin else {}),
             "status": {"conditions": [self._manifest(each) for each in conditions]},
         }
         try:
-            await self._api.apply(KUBE_NODES, manifest, subresource="status", field_manager=MANAGER)
+            await self._api.apply(KUBE_NODES, manifest, subresource="status", field_manager=writers.EC2)
         except ApiError as error:
             is_other = error.status in (404, 409) or "metadata.uid" in error.message  # 422 from a status
             return "" if is_other else f"conditions of the Kubernetes nodes could not be written: {error}"
@@ -150,9 +149,9 @@ class Source:
         return []
 
     async def _machine_of_a_worker(self, machines: Mapping[str, KubeNode]) -> str:
-        labels = f"{LABEL_CLUSTER}={self._settings.cluster},{LABEL_NODESET}"
+        of_cluster = f"{labels.CLUSTER}={self._settings.cluster},{labels.NODESET}"
         try:
-            workers = await self._api.list_page(PODS, namespace=self._settings.namespace, labels=labels)
+            workers = await self._api.list_page(PODS, namespace=self._settings.namespace, labels=of_cluster)
         except ApiError as error:
             log.warning("workers could not be listed", error=str(error))
             return ""

@@ -23,8 +23,8 @@ from controllers.runtime.clock import SYSTEM, Clock
 from controllers.runtime.errors import ApiError, NotFound
 from controllers.runtime.step_request import StepRequest
 from controllers.runtime.structs import CONFIG_MAPS, KUBE_NODES, PODS, ConfigMap
+from names import labels, writers
 
-MANAGER = "slipway-ec2"
 DECIDED_S = 3.0
 """EC2 is asked within so many seconds after the request came, or not at all: it stands on a reading of Slurm, which grows old."""
 log = structlog.get_logger()
@@ -110,17 +110,17 @@ class Steps:
         """Raises Conflict where another process has recorded something meanwhile: nothing is asked for then."""
         data: dict[str, str | None] = {plan.key: msgspec.json.encode(record).decode()}
         if stored is None:
-            meta = {"namespace": self._key[0], "name": self._key[1], "labels": {"slipway.dev/cluster": self._settings.cluster}}
-            await self._api.create(CONFIG_MAPS, {"metadata": meta, "data": data}, field_manager=MANAGER)
+            meta = {"namespace": self._key[0], "name": self._key[1], "labels": {labels.CLUSTER: self._settings.cluster}}
+            await self._api.create(CONFIG_MAPS, {"metadata": meta, "data": data}, field_manager=writers.EC2)
             return
         change = {"metadata": {"resourceVersion": stored.metadata.resource_version}, "data": {**dict.fromkeys(plan.expired), **data}}
-        await self._api.patch(CONFIG_MAPS, *self._key, change, field_manager=MANAGER)
+        await self._api.patch(CONFIG_MAPS, *self._key, change, field_manager=writers.EC2)
 
     async def _forget(self, plan: Ask) -> None:
         """Takes the record back, as EC2 has done nothing. If that fails, this process
         still knows it; for another one the reboot counts as asked for, and the next step follows."""
         try:
-            await self._api.patch(CONFIG_MAPS, *self._key, {"data": {plan.key: None}}, field_manager=MANAGER)
+            await self._api.patch(CONFIG_MAPS, *self._key, {"data": {plan.key: None}}, field_manager=writers.EC2)
         except ApiError as error:
             log.warning("a record stays although EC2 has done nothing", instance=plan.instance, error=str(error))
 

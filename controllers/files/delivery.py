@@ -21,16 +21,15 @@ from controllers.runtime.errors import ApiError
 from controllers.runtime.informer import Informer
 from controllers.runtime.structs import PODS, ConfigMap, Key
 from controllers.runtime.writer import Writer
+from names import annotations, labels
 
-COMPONENT = "app.kubernetes.io/component=slurmctld"
+COMPONENT = f"{labels.COMPONENT}=slurmctld"
 """Selects slurmctld's pod, and the ConfigMap of Slurm's files that it mounts."""
-ACCOUNTS = "app.kubernetes.io/component=slurmdbd"
+ACCOUNTS = f"{labels.COMPONENT}=slurmdbd"
 """Selects slurmdbd's pod, in which accounts are kept."""
-ACCOUNTS_FILES = "app.kubernetes.io/component in (slurmdbd,users)"
+ACCOUNTS_FILES = f"{labels.COMPONENT} in (slurmdbd,users)"
 """Selects the ConfigMaps of the accounts and of the users in them."""
 
-ANNOTATION = "slipway.dev/files"
-"""On the pod: the version of the ConfigMap that its kubelet was told of, and how often."""
 TWICE_AFTER_S = 3.0
 AGAIN_S = 10.0
 """Seconds until the next try after an error."""
@@ -54,7 +53,7 @@ def plan_words(files: Iterable[ConfigMap], pods: Iterable[DaemonPod]) -> list[Wo
         return []
     found: list[Word] = []
     for pod in pods:
-        said = pod.metadata.annotations.get(ANNOTATION, "")
+        said = pod.metadata.annotations.get(annotations.FILES, "")
         if pod.metadata.deletion_timestamp is None and said != f"{version}.2":
             is_second = said == f"{version}.1"
             found.append(Word(pod.metadata.key, f"{version}.{2 if is_second else 1}", is_second))
@@ -106,6 +105,6 @@ class FileDelivery:
                     due.append(due_at - now)
                     continue
                 self._first_at.clear()
-            await self._writer.patch(PODS, word.pod, {"metadata": {"annotations": {ANNOTATION: word.text}}})
+            await self._writer.patch(PODS, word.pod, {"metadata": {"annotations": {annotations.FILES: word.text}}})
             log.info(f"notified {self._daemon}'s kubelet of changed files", pod=word.pod[1], files=word.text)
         return min(due, default=None)

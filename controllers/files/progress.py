@@ -21,8 +21,8 @@ from controllers.runtime.informer import Informer
 from controllers.runtime.structs import EVENTS, ConfigMap, ObjectMeta, Resource
 from controllers.runtime.writer import Writer
 from controllers.slurm.connections import Broken, Connections
-from names import ports
-from slurm.files import CONDITION, FILES_HASH, content_hash
+from names import annotations, conditions, ports, writers
+from slurm.files import content_hash
 from slurm.hostlists import HostlistError, expand
 
 LIVE, WAITING, REFUSED, BEHIND, DELIVERING = "Live", "Waiting", "Refused", "SlurmdsBehind", "Delivering"
@@ -117,8 +117,9 @@ def judge(files: str, report: Report | None, fault: str = "") -> Verdict:
 def find_verdict(pod: DaemonPod) -> tuple[Verdict | None, str]:
     """What was said of the pod last, and since when it has its status."""
     for each in pod.status.conditions:
-        if each.type == CONDITION:
-            return Verdict(pod.metadata.annotations.get(FILES_HASH, ""), each.reason, each.message), each.last_transition_time or ""
+        if each.type == conditions.FILES_LIVE:
+            files = pod.metadata.annotations.get(annotations.FILES_HASH, "")
+            return Verdict(files, each.reason, each.message), each.last_transition_time or ""
     return None, ""
 
 
@@ -127,13 +128,13 @@ def build_status(pod: DaemonPod, verdict: Verdict, now: str) -> dict[str, Any]:
     before, since = find_verdict(pod)
     at = since if since and before is not None and before.status == verdict.status else now
     condition = {
-        "type": CONDITION,
+        "type": conditions.FILES_LIVE,
         "status": verdict.status,
         "reason": verdict.reason,
         "message": verdict.message,
         "lastTransitionTime": at,
     }
-    about = {"name": pod.metadata.name, "namespace": pod.metadata.namespace, "annotations": {FILES_HASH: verdict.files}}
+    about = {"name": pod.metadata.name, "namespace": pod.metadata.namespace, "annotations": {annotations.FILES_HASH: verdict.files}}
     return {"metadata": about, "status": {"conditions": [condition]}}
 
 
@@ -149,7 +150,7 @@ def build_event(pod: DaemonPod, verdict: Verdict, now: str, instance: str) -> di
         "kind": "Event",
         "metadata": {"name": f"{meta.name}.{digest}", "namespace": meta.namespace},
         "eventTime": f"{now.removesuffix('Z')}.000000Z",
-        "reportingController": "slipway.dev/files-controller",
+        "reportingController": writers.FILES_CONTROLLER_REPORTS,
         "reportingInstance": instance,
         "action": "TakeFiles",
         "reason": f"Files{verdict.reason}",

@@ -8,24 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from controllers.guard.record import GUARD, Path
+from controllers.guard.record import Path
+from names import annotations, labels, writers
 
-STANDALONE = "slipway"
-"""Under which standalone applies objects."""
-PULUMI = "pulumi-kubernetes"
-"""Under which the Pulumi provider makes objects. What it changed since, it has applied under this name with a suffix. Before that it takes
-over what was updated under any name that begins like this, so that only applied fields of others conflict.
-
-Source: pulumi-kubernetes, provider/pkg/await/await.go (fixCSAFieldManagers, patchForce).
-"""
-PART_OF = "applyset.kubernetes.io/part-of"
-"""standalone's label of all its objects."""
-MANAGER = "slipway-guard"
-"""Under which the guard writes the annotation of an object that it leaves alone, and what `mended` gives to standalone later."""
-_OUR_OWN = frozenset({STANDALONE, MANAGER})
+_OUR_OWN = frozenset({writers.SLIPWAY, writers.GUARD})
 _COMPARED_META = ("labels", "annotations", "finalizers")
 _ATOM: Mapping[str, Any] = {}
-_ANNOTATION = ("f:metadata", "f:annotations", f"f:{GUARD}")
+_ANNOTATION = ("f:metadata", "f:annotations", f"f:{annotations.GUARD}")
 """The guard's own field."""
 
 
@@ -41,19 +30,19 @@ class Manager:
 
     @property
     def program(self) -> str:
-        """STANDALONE or PULUMI for what `up` wrote, else empty."""
+        """STANDALONE or writers.PULUMI for what `up` wrote, else empty."""
         found = program(self.manager)
-        return "" if found == STANDALONE and self.operation != "Apply" else found
+        return "" if found == writers.SLIPWAY and self.operation != "Apply" else found
 
     def __str__(self) -> str:
         return f"{self.manager} at {self.time}"
 
 
 def program(manager: str) -> str:
-    """The program that deploys stacks under this name: STANDALONE, PULUMI, or none."""
-    if manager.startswith(PULUMI):
-        return PULUMI
-    return STANDALONE if manager == STANDALONE else ""
+    """The program that deploys stacks under this name: writers.SLIPWAY, writers.PULUMI, or none."""
+    if manager.startswith(writers.PULUMI):
+        return writers.PULUMI
+    return writers.SLIPWAY if manager == writers.SLIPWAY else ""
 
 
 def managers(live: Mapping[str, Any]) -> list[Manager]:
@@ -84,17 +73,19 @@ def mended(live: Mapping[str, Any], by: str) -> list[dict[str, Any]] | None:
     """
     entries = cast(list[dict[str, Any]], live["metadata"].get("managedFields") or [])
     own = [each for each in entries if not each.get("subresource")]
-    writer = (STANDALONE, "Apply") if by == PULUMI else (MANAGER, "Update")
+    writer = (writers.SLIPWAY, "Apply") if by == writers.PULUMI else (writers.GUARD, "Update")
     stray = next((each for each in own if (each.get("manager"), each.get("operation")) == writer), None)
-    if stray is None or (by == PULUMI and f"f:{PART_OF}" in (value_at(stray, ("fieldsV1", "f:metadata", "f:labels")) or {})):
+    if stray is None or (
+        by == writers.PULUMI and f"f:{labels.APPLYSET}" in (value_at(stray, ("fieldsV1", "f:metadata", "f:labels")) or {})
+    ):
         return None  # none, or standalone's own: it is taking the stack over
     taken = _without(stray.get("fieldsV1") or {}, _ANNOTATION)
     if not taken:
         return None
-    heirs = [each for each in own if program(str(each.get("manager"))) == by and (by == PULUMI or each.get("operation") == "Apply")]
+    heirs = [each for each in own if program(str(each.get("manager"))) == by and (by == writers.PULUMI or each.get("operation") == "Apply")]
     heir = max(heirs, key=lambda each: (each.get("operation") == "Apply", str(each.get("time"))), default=None)
     if heir is None:
-        made: dict[str, Any] = {**stray, "manager": by, "operation": "Update" if by == PULUMI else "Apply", "fieldsV1": taken}
+        made: dict[str, Any] = {**stray, "manager": by, "operation": "Update" if by == writers.PULUMI else "Apply", "fieldsV1": taken}
     else:
         made = {**heir, "fieldsV1": _union(heir.get("fieldsV1") or {}, taken)}
     has_annotation = value_at(stray, ("fieldsV1", *_ANNOTATION)) is not None

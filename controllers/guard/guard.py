@@ -14,9 +14,7 @@ import structlog
 
 from controllers.guard import fields, metrics
 from controllers.guard.cron_jobs import CRON_JOBS, note
-from controllers.guard.fields import MANAGER
 from controllers.guard.plan import (
-    DECLARED_IN,
     MOST,
     WINDOW_S,
     Change,
@@ -37,7 +35,7 @@ from controllers.guard.plan import (
     whole,
 )
 from controllers.guard.record import COMPONENT as RECORD_COMPONENT
-from controllers.guard.record import GUARD, KINDS, RECORD, Declared, Name, Path, Record, RecordMeta, read_record
+from controllers.guard.record import KINDS, RECORD, Declared, Name, Path, Record, RecordMeta, read_record
 from controllers.guard.reports import build_event
 from controllers.runtime.api import Api
 from controllers.runtime.clock import Clock
@@ -45,8 +43,8 @@ from controllers.runtime.errors import ApiError, Conflict, NotFound, Refused
 from controllers.runtime.informer import Informer
 from controllers.runtime.queue import WorkQueue
 from controllers.runtime.structs import EVENTS, PartialObject, Resource
+from names import annotations, labels, writers
 
-LABEL_CLUSTER = "slipway.dev/cluster"
 STOPPED = "stopped"
 SETTLE_S = 3.0
 """An object that was deleted is made again after so many seconds: a deployment that replaces an object deletes it, and makes it at once."""
@@ -69,7 +67,7 @@ class Guard:
 
     def __init__(self, api: Api, namespace: str, cluster: str, instance: str, clock: Clock, pace: Pace = Pace()) -> None:
         self._api, self._namespace, self._instance, self._clock, self._pace = api, namespace, instance, clock, pace
-        ours = f"{LABEL_CLUSTER}={cluster}"
+        ours = f"{labels.CLUSTER}={cluster}"
         self.record_informer = Informer(api, RECORD, namespace=namespace, labels=f"{ours},{RECORD_COMPONENT}", clock=clock)
         self.informers = {kind: Informer(api, resource, namespace=namespace, labels=ours, clock=clock) for kind, resource in KINDS.items()}
         self.cron_jobs = Informer(api, CRON_JOBS, namespace=namespace, labels=ours, clock=clock)
@@ -140,8 +138,8 @@ class Guard:
         if about.get("deletionTimestamp"):
             self.queue.add_after(name, _TERMINATING_S)
             return
-        annotations: Mapping[str, str] = about.get("annotations") or {}
-        word = annotations.get(GUARD)
+        given: Mapping[str, str] = about.get("annotations") or {}
+        word = given.get(annotations.GUARD)
         (self._paused.add if word and word != STOPPED else self._paused.discard)(name)
         (self._stopped.add if word == STOPPED else self._stopped.discard)(name)
         if not word:
@@ -151,7 +149,7 @@ class Guard:
         program = program_of(self._record_meta(name))
         if (mended := fields.mended(live, program)) is not None:
             about = {"resourceVersion": live["metadata"]["resourceVersion"], "managedFields": mended}
-            live = await self._api.patch(_whole(name), self._namespace, name[1], {"metadata": about}, field_manager=MANAGER)
+            live = await self._api.patch(_whole(name), self._namespace, name[1], {"metadata": about}, field_manager=writers.GUARD)
         entries = fields.managers(live)
         marks = self._marks[name] = read_marks(live, program) or self._marks.get(name) or guess_marks(self._record_meta(name))
         self._others[name] = read_others(declared, live)
@@ -202,9 +200,9 @@ class Guard:
                 log.error("object is deleted again and again; it is not made again", object=" ".join(name), times=MOST)
             self._stopped.add(name)
             return
-        if program_of(self._record_meta(name)) == fields.PULUMI:  # as the provider makes it: what it has once applied makes no difference
+        if program_of(self._record_meta(name)) == writers.PULUMI:  # as the provider makes it: what it has once applied makes no difference
             typed = {"apiVersion": KINDS[name[0]].api_version, **manifest}
-            made = await self._api.create(_whole(name), typed, field_manager=fields.PULUMI)
+            made = await self._api.create(_whole(name), typed, field_manager=writers.PULUMI)
         else:
             made = await self._api.apply(_whole(name), manifest, field_manager=marks.manager)
         self._fights.note(name, now)
@@ -222,11 +220,13 @@ class Guard:
             secret = await self._api.get(RECORD, *found[0])
         except NotFound:
             return False
-        return secret.metadata.deletion_timestamp is None and found[1] in secret.data and GUARD not in secret.metadata.annotations
+        return (
+            secret.metadata.deletion_timestamp is None and found[1] in secret.data and annotations.GUARD not in secret.metadata.annotations
+        )
 
     async def _is_listed(self, manifest: Mapping[str, Any]) -> bool:
-        annotations: Mapping[str, str] = manifest["metadata"].get("annotations") or {}
-        named = annotations.get(DECLARED_IN)
+        given: Mapping[str, str] = manifest["metadata"].get("annotations") or {}
+        named = given.get(annotations.DECLARED_IN)
         if not named:
             return True
         try:
@@ -249,7 +249,7 @@ class Guard:
         except Refused as error:
             if error.status != HTTPStatus.UNPROCESSABLE_ENTITY:
                 raise
-        patcher = by_patch or (fields.PULUMI if program == fields.PULUMI else MANAGER)
+        patcher = by_patch or (writers.PULUMI if program == writers.PULUMI else writers.GUARD)
         patch = plan_patch(Change(), live, whole(manifest, live))
         return await self._api.patch(kind, self._namespace, name[1], patch, field_manager=patcher, dry_run=True), patcher
 
@@ -269,17 +269,17 @@ class Guard:
         made = await self._api.apply(kind, manifest, field_manager=marks.manager)
         if removal := plan_removal(change):
             removal["metadata"] = {"resourceVersion": made["metadata"]["resourceVersion"]}
-            made = await self._api.patch(kind, *at, removal, field_manager=MANAGER)
+            made = await self._api.patch(kind, *at, removal, field_manager=writers.GUARD)
         return made
 
     async def _stop(self, name: Name, live: Mapping[str, Any], words: str) -> None:
-        about = {"resourceVersion": live["metadata"]["resourceVersion"], "annotations": {GUARD: STOPPED}}
-        await self._api.patch(_whole(name), self._namespace, name[1], {"metadata": about}, field_manager=MANAGER)
+        about = {"resourceVersion": live["metadata"]["resourceVersion"], "annotations": {annotations.GUARD: STOPPED}}
+        await self._api.patch(_whole(name), self._namespace, name[1], {"metadata": about}, field_manager=writers.GUARD)
         self._fights.forget(name)
         kind = name[0].lower()
         note = (
             f"left as it is: restored {MOST} times within {WINDOW_S / 60:.0f} minutes, and changed again ({words}). Once that is settled: "
-            f"kubectl annotate {kind} {name[1]} {GUARD}- -n {self._namespace}"
+            f"kubectl annotate {kind} {name[1]} {annotations.GUARD}- -n {self._namespace}"
         )
         await self._tell(name, live, "GuardStopped", note)
 
@@ -299,7 +299,9 @@ class Guard:
             metrics.RESTORED.labels(name[0]).inc()
         typed = {"apiVersion": KINDS[name[0]].api_version, "kind": name[0], **live}
         try:
-            await self._api.create(EVENTS, build_event(typed, reason, words, self._clock.wall(), self._instance), field_manager=MANAGER)
+            await self._api.create(
+                EVENTS, build_event(typed, reason, words, self._clock.wall(), self._instance), field_manager=writers.GUARD
+            )
         except ApiError as error:
             log.warning("event could not be made", object=" ".join(name), error=str(error))
 

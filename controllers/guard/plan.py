@@ -12,14 +12,13 @@ from typing import Any, cast
 from controllers.guard import fields
 from controllers.guard.record import Declared, Name, Path, RecordMeta
 from controllers.runtime.structs import ObjectMeta
+from names import annotations, labels, writers
 
 NOT_RESTORED: Mapping[str, tuple[Path, ...]] = {"NodeSet": (("spec", "replicas"),)}
 """What may be changed by hand where it is declared, and not removed: `kubectl scale nodeset` is the way to resize a fixed set between two
 deployments."""
 DATA = ("data", "binaryData")
 """Maps that are the stack's as a whole: a key that it does not declare is removed."""
-DECLARED_IN = "slipway.dev/declared-in"
-"""On a set: the ConfigMap that lists the declared ones. Its controller deletes a set that left the list."""
 
 MOST = 5
 WINDOW_S = 600.0
@@ -73,15 +72,15 @@ def read_marks(live: Mapping[str, Any], program: str) -> Marks | None:
 
 def program_of(record: RecordMeta | None) -> str:
     """The program that deployed the stack: the one that wrote the record last."""
-    writers = [(each.time, found) for each in (record.managed_fields if record else ()) if (found := fields.program(each.manager))]
-    return max(writers, default=("", fields.STANDALONE))[1]
+    programs = [(each.time, found) for each in (record.managed_fields if record else ()) if (found := fields.program(each.manager))]
+    return max(programs, default=("", writers.SLIPWAY))[1]
 
 
 def guess_marks(record: RecordMeta | None) -> Marks:
     """For an object that nobody remembers: how its program makes objects, and the label that it puts on all of them."""
-    part_of = {key: value for key, value in (record.labels if record else {}).items() if key == fields.PART_OF}
+    part_of = {key: value for key, value in (record.labels if record else {}).items() if key == labels.APPLYSET}
     program = program_of(record)
-    return Marks(program, "Update" if program == fields.PULUMI else "Apply", part_of)
+    return Marks(program, "Update" if program == writers.PULUMI else "Apply", part_of)
 
 
 def read_others(declared: Declared, live: Mapping[str, Any]) -> dict[Path, Any]:
@@ -164,7 +163,7 @@ def may_restore(change: Change, live: Mapping[str, Any], record_time: str, settl
 
 def is_listed(manifest: Mapping[str, Any], lists: Mapping[str, Any] | None) -> bool:
     """False for a node set that its list, as it is now, does not name: its controller has deleted it."""
-    if DECLARED_IN not in (manifest["metadata"].get("annotations") or {}):
+    if annotations.DECLARED_IN not in (manifest["metadata"].get("annotations") or {}):
         return True
     return lists is not None and manifest["metadata"]["name"] in (lists.get("data") or {})
 

@@ -13,12 +13,10 @@ from typing import Any, cast
 import msgspec
 
 from controllers.runtime.structs import Key, ObjectMeta, PartialObject, Resource
+from names import annotations, crds, labels
 
-COMPONENT = "app.kubernetes.io/component=deployed"
+COMPONENT = f"{labels.COMPONENT}=deployed"
 """Selects the Secrets of the record."""
-GUARD = "slipway.dev/guard"
-"""Annotation that keeps the guard away: from an object, or from all of them where it is on a Secret of the record. Any value will do; the
-guard's own is `stopped`."""
 
 _BZIP2 = b"BZh"
 """Output of bzip2 starts with it, and JSON cannot."""
@@ -40,7 +38,7 @@ KINDS: Mapping[str, Resource[PartialObject]] = {
         ("batch/v1", "cronjobs", "CronJob"),
         ("networking.k8s.io/v1", "networkpolicies", "NetworkPolicy"),
         ("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget"),
-        ("slipway.dev/v1alpha1", "nodesets", "NodeSet"),
+        (crds.API_VERSION, "nodesets", "NodeSet"),
     )
 }
 """The kinds that are guarded."""
@@ -128,4 +126,4 @@ def read_record(secrets: Iterable[RecordSecret]) -> Record:
             kind, _, name = each.partition(".")
             if kind in KINDS:
                 entries[kind, name] = key, each
-    return Record(entries, found, any(GUARD in secret.metadata.annotations for secret in found.values()))
+    return Record(entries, found, any(annotations.GUARD in secret.metadata.annotations for secret in found.values()))

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-REPORTER = "slipway.dev/guard"
+from names import writers
+
 _NOTE_MOST = 1024
 """Characters that Kubernetes takes."""
 
@@ -22,7 +23,7 @@ def build_event(live: Mapping[str, Any], reason: str, note: str, wall_s: float, 
             "namespace": about["namespace"],
         },
         "eventTime": datetime.fromtimestamp(wall_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-        "reportingController": REPORTER,
+        "reportingController": writers.GUARD_REPORTS,
         "reportingInstance": instance,
         "action": "Restore",
         "reason": reason,

@@ -20,7 +20,7 @@ from controllers.nodeset.pods import claim_ordinal, claim_stem
 from controllers.nodeset.reconcile import Reconciler
 from controllers.nodeset.rounds import SWEEP_S, World
 from controllers.nodeset.settings import Settings
-from controllers.nodeset.structs import LABEL_CLUSTER, LABEL_NODESET, NODESETS, SLURM_NODES, NodeSet, SlurmNode
+from controllers.nodeset.structs import NODESETS, SLURM_NODES, NodeSet, SlurmNode
 from controllers.nodeset.writes.windows import release_orphans
 from controllers.runtime import holders, program, serve
 from controllers.runtime.api import Api
@@ -35,6 +35,7 @@ from controllers.runtime.structs import CLAIMS, CONFIG_MAPS, KUBE_NODES, PODS, K
 from controllers.runtime.writer import Writer
 from controllers.slurm.client import SlurmClient
 from controllers.slurm.snapshot import Poller
+from names import labels
 from slurm.check_results import FAILURE
 from slurm.states import is_waking
 
@@ -50,7 +51,7 @@ log = structlog.get_logger()
 
 def nodeset_of(item: Pod | PartialObject | SlurmNode) -> Iterable[Key]:
     """The set that an object belongs to, by its label."""
-    name = item.metadata.labels.get(LABEL_NODESET)
+    name = item.metadata.labels.get(labels.NODESET)
     return [(item.metadata.namespace, name)] if name else []
 
 
@@ -91,7 +92,7 @@ class Controller:
         server = ServerClock(clock.wall)
         api.on_date, clock = server.note, replace(clock, wall=server.now)
         self._settings, self._api, self._clock = settings, api, clock
-        namespace, ours = settings.namespace, f"{LABEL_CLUSTER}={settings.cluster},{LABEL_NODESET}"
+        namespace, ours = settings.namespace, f"{labels.CLUSTER}={settings.cluster},{labels.NODESET}"
         by_set = {"nodeset": nodeset_of}
         container = f"{settings.identity}_"
         lease = namespace, f"{settings.cluster}-nodeset-controller"
@@ -104,7 +105,7 @@ class Controller:
         self.claims = Informer(api, CLAIMS, namespace=namespace, indexes=CLAIM_INDEXES, clock=clock)
         self.slurm_nodes = Informer(api, SLURM_NODES, namespace=namespace, labels=ours, indexes=by_set, clock=clock)
         """Nobody hears of its news: what this process writes must not bring the next round."""
-        of_cluster = f"{LABEL_CLUSTER}={settings.cluster}"
+        of_cluster = f"{labels.CLUSTER}={settings.cluster}"
         control_plane = f"{of_cluster},{delivery.COMPONENT}"
         self.files = Informer(api, CONFIG_MAPS, namespace=namespace, labels=control_plane, clock=clock)
         self.slurmctld = Informer(api, progress.DAEMON_PODS, namespace=namespace, labels=control_plane, clock=clock)

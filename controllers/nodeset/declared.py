@@ -18,11 +18,8 @@ from controllers.runtime.errors import ApiError, Conflict, NotFound
 from controllers.runtime.informer import Informer
 from controllers.runtime.structs import CONFIG_MAPS, ConfigMap, Key
 from controllers.runtime.writer import Deletion, Writer
+from names import annotations, finalizers
 
-ANNOTATION_LIST = "slipway.dev/declared-in"
-"""On a set: the ConfigMap of its namespace whose keys are the names of all declared sets."""
-HOLD = "slipway.dev/node-sets"
-"""Finalizer of a list: sets that name it are still there."""
 LOOK_S = 1.0
 AGAIN_S = 10.0
 """Seconds until the next try after an error."""
@@ -54,13 +51,14 @@ def plan_declared(nodesets: Iterable[NodeSet], lists: Mapping[Key, ConfigMap]) -
         named.add(key)
         if nodeset.metadata.deletion_timestamp is None and key in lists and is_undeclared(nodeset, lists[key]):
             delete.append(nodeset)
-    ending = (each for each in lists.values() if each.metadata.deletion_timestamp is not None and HOLD in each.metadata.finalizers)
-    return DeclaredPlan(tuple(delete), tuple(each for each in ending if each.metadata.key not in named))
+    ending = (each for each in lists.values() if each.metadata.deletion_timestamp is not None)
+    unnamed = (each for each in ending if each.metadata.key not in named and finalizers.NODE_SETS in each.metadata.finalizers)
+    return DeclaredPlan(tuple(delete), tuple(unnamed))
 
 
 def list_of(nodeset: NodeSet) -> Key | None:
     """The list that a set names."""
-    name = nodeset.metadata.annotations.get(ANNOTATION_LIST)
+    name = nodeset.metadata.annotations.get(annotations.DECLARED_IN)
     return (nodeset.metadata.namespace, name) if name else None
 
 
@@ -89,7 +87,7 @@ class DeclaredSets:
         for nodeset in plan.delete:
             await self._delete(nodeset)
         for declared in plan.release:
-            left = [finalizer for finalizer in declared.metadata.finalizers if finalizer != HOLD]
+            left = [finalizer for finalizer in declared.metadata.finalizers if finalizer != finalizers.NODE_SETS]
             change = {"metadata": {"finalizers": left or None, "resourceVersion": declared.metadata.resource_version}}
             try:
                 await self._writer.patch(CONFIG_MAPS, declared.metadata.key, change)

@@ -7,9 +7,9 @@ from typing import Any
 
 from controllers.nodeset.plans.verification import CHECK_CAUSE
 from controllers.nodeset.pods import node_name
-from controllers.nodeset.structs import GROUP_VERSION, NodeSet, NodeSetStatus, SlurmNodeStatus
+from controllers.nodeset.structs import NodeSet, NodeSetStatus, SlurmNodeStatus
+from names import crds, writers
 
-CONTROLLER = "slipway.dev/nodeset-controller"
 _GOOD = "True"
 
 
@@ -53,13 +53,13 @@ def _event(nodeset: NodeSet, instance: str, content: str, at: str, action: str, 
     """An event of the set. With the set, the content decides its name."""
     meta = nodeset.metadata
     name = f"{meta.name}.{hashlib.sha256(f'{meta.uid} {content}'.encode()).hexdigest()[:16]}"
-    about = {"apiVersion": GROUP_VERSION, "kind": "NodeSet", "name": meta.name, "namespace": meta.namespace, "uid": meta.uid}
+    about = {"apiVersion": crds.API_VERSION, "kind": "NodeSet", "name": meta.name, "namespace": meta.namespace, "uid": meta.uid}
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {"name": name, "namespace": meta.namespace},
         "eventTime": f"{at.removesuffix('Z')}.000000Z",
-        "reportingController": CONTROLLER,
+        "reportingController": writers.NODESET_CONTROLLER_REPORTS,
         "reportingInstance": instance,
         "action": action,
         "reason": reason,

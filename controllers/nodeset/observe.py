@@ -11,30 +11,17 @@ from controllers.nodeset.drivers import OTHER_DRIVER, find_other_drivers
 from controllers.nodeset.machine_causes import announced_cause, find_machine_causes, read_begin
 from controllers.nodeset.observed import Claims, GhostPace, JobRequests, Observed, Pauses, Repairs
 from controllers.nodeset.pods import claim_name, claim_ordinal, node_name, ordinal_of, revision, selector
-from controllers.nodeset.structs import (
-    ANNOTATION_ADDRESS,
-    ANNOTATION_BEGINS,
-    ANNOTATION_CHECKED_FIRST,
-    ANNOTATION_COST,
-    ANNOTATION_DRAIN,
-    ANNOTATION_EC2_BEGINS,
-    ANNOTATION_REASON,
-    LABEL_BUSY,
-    LABEL_REVISION,
-    MachineCauseRule,
-    NodeSet,
-    NodeSetSpec,
-)
+from controllers.nodeset.structs import MachineCauseRule, NodeSet, NodeSetSpec
 from controllers.nodeset.workers import Machine, NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ContainerStatus, KubeNode, ObjectMeta, PartialObject, Pod
 from controllers.slurm.snapshot import Snapshot, names_in
 from controllers.slurm.structs import Job, Reservation
+from names import annotations, labels
 from slurm.check_results import FAILED, LAUNCH, RESERVATION, CheckResult, Driver, Failure, Request, failures
 from slurm.maintenance import ANNOUNCED
 from slurm.reasons import ADMISSION, gpu_remark, printable
 from slurm.times import read_time
 
-POOL_LABEL = "slipway.dev/pool"
 _INSUFFICIENT = re.compile(r"Insufficient ([\w/-]+(?:\.[\w/-]+)*)")
 _LONGEST_WORDS = 200
 """Characters of words of others that go into a reason."""
@@ -130,9 +117,10 @@ def find_unchecked(
 
 def machine(node: KubeNode, workers: int = 1, rules: tuple[MachineCauseRule, ...] = ()) -> Machine:
     """A Kubernetes node as a plan sees it. `rules` say which of its conditions and taints are causes."""
-    words = printable(node.metadata.annotations.get(ANNOTATION_REASON, ""))[:_LONGEST_WORDS]
+    words = printable(node.metadata.annotations.get(annotations.REASON, ""))[:_LONGEST_WORDS]
     answers = all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")
-    announced = {name: text for name in (ANNOTATION_BEGINS, ANNOTATION_EC2_BEGINS) if (text := node.metadata.annotations.get(name))}
+    names = (annotations.MAINTENANCE_BEGINS, annotations.EC2_MAINTENANCE_BEGINS)
+    announced = {name: text for name in names if (text := node.metadata.annotations.get(name))}
     begins = [begin for text in announced.values() if (begin := read_begin(text)) is not None]
     causes = find_machine_causes(rules, node.status.conditions, node.spec.taints) if rules else ()
     return Machine(
@@ -289,7 +277,7 @@ def worker_pod(pod: Pod, spec: NodeSetSpec, is_being_deleted: bool = False) -> W
     finished = pod.status.phase in ("Succeeded", "Failed")
     return WorkerPod(
         uid=meta.uid,
-        revision=meta.labels.get(LABEL_REVISION, ""),
+        revision=meta.labels.get(labels.REVISION, ""),
         created_at=timestamp(meta.creation_timestamp),
         version=meta.resource_version,
         ready=ready is not None,
@@ -297,15 +285,15 @@ def worker_pod(pod: Pod, spec: NodeSetSpec, is_being_deleted: bool = False) -> W
         terminating_since=timestamp(meta.deletion_timestamp),
         finished=finished,
         has_run=has_run,
-        marked_busy=meta.labels.get(LABEL_BUSY) != "false",
+        marked_busy=meta.labels.get(labels.BUSY) != "false",
         machine=pod.spec.node_name,
-        cost=_whole(meta.annotations.get(ANNOTATION_COST)),
+        cost=_whole(meta.annotations.get(annotations.DELETION_COST)),
         blocked=blocked(pod, spec),
         refused=_refused(pod) if finished and not has_run else "",
-        address=meta.annotations.get(ANNOTATION_ADDRESS, ""),
-        is_checked_first=meta.annotations.get(ANNOTATION_CHECKED_FIRST) == "true",
+        address=meta.annotations.get(annotations.TOPOLOGY_ADDRESS, ""),
+        is_checked_first=meta.annotations.get(annotations.CHECKED_FIRST) == "true",
         ready_since=timestamp(ready.last_transition_time) if ready is not None else 0,
-        drain_requested=_request(meta.annotations.get(ANNOTATION_DRAIN)),
+        drain_requested=_request(meta.annotations.get(annotations.DRAIN_REQUESTED)),
     )
 
 
@@ -348,7 +336,7 @@ def _unschedulable(message: str, spec: NodeSetSpec) -> str:
     if not lacking:
         return message
     selector: dict[str, str] = spec.template.spec.get("nodeSelector") or {}
-    pool = selector.get(POOL_LABEL)
+    pool = selector.get(labels.POOL)
     where = f"no node of pool {pool}" if pool else "no node that the set may use"
     wanted = " and ".join(dict.fromkeys(f"{_requested(spec, resource)} free {resource}" for resource in lacking))
     return f"{where} has {wanted} (scheduler: {message})"

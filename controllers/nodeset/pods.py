@@ -6,16 +6,8 @@ from typing import Any, cast
 
 import msgspec
 
-from controllers.nodeset.structs import (
-    GROUP_VERSION,
-    LABEL_BUSY,
-    LABEL_CLUSTER,
-    LABEL_NODESET,
-    LABEL_REVISION,
-    NodeSet,
-    NodeSetSpec,
-    SlurmNodeStatus,
-)
+from controllers.nodeset.structs import NodeSet, NodeSetSpec, SlurmNodeStatus
+from names import crds, labels
 from slurm.hostlists import fold
 
 Manifest = dict[str, Any]
@@ -53,14 +45,14 @@ def range_text(nodeset: str, ordinals: Iterable[int]) -> str:
 
 def selector(nodeset: NodeSet) -> dict[str, str]:
     """Labels of all pods of the set."""
-    return {LABEL_CLUSTER: nodeset.spec.cluster, LABEL_NODESET: nodeset.metadata.name}
+    return {labels.CLUSTER: nodeset.spec.cluster, labels.NODESET: nodeset.metadata.name}
 
 
 def build_pod(nodeset: NodeSet, ordinal: int, pinned_to: str | None = None) -> Manifest:
     """The pod of an ordinal; busy until Slurm says otherwise. `pinned_to` is the Kubernetes node it must run on."""
     template = nodeset.spec.template
     name = node_name(nodeset.metadata.name, ordinal)
-    own = {**selector(nodeset), LABEL_REVISION: revision(nodeset.spec), LABEL_BUSY: "true"}
+    own = {**selector(nodeset), labels.REVISION: revision(nodeset.spec), labels.BUSY: "true"}
     spec: Manifest = {**without_nulls(template.spec), "hostname": name}
     if pinned_to is not None:
         spec["affinity"] = _on_node(spec.get("affinity"), pinned_to)
@@ -128,7 +120,7 @@ def build_claims(nodeset: NodeSet, ordinal: int) -> list[Manifest]:
 
 def build_disruption_budget(nodeset: NodeSet, all_count_as_busy: bool) -> Manifest:
     """Nobody may evict a pod that may run a job. While Slurm is silent that is every pod: one write instead of a write for each."""
-    unless_free = [] if all_count_as_busy else [{"key": LABEL_BUSY, "operator": "NotIn", "values": ["false"]}]
+    unless_free = [] if all_count_as_busy else [{"key": labels.BUSY, "operator": "NotIn", "values": ["false"]}]
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -160,7 +152,7 @@ def build_places(nodeset: NodeSet, places: dict[int, str]) -> Manifest:
 def build_slurm_node(nodeset: NodeSet, ordinal: int, status: SlurmNodeStatus) -> Manifest:
     """The object that says how the Slurm node of an ordinal is. It goes with the set."""
     return {
-        "apiVersion": GROUP_VERSION,
+        "apiVersion": crds.API_VERSION,
         "kind": "SlurmNode",
         "metadata": {**_about(nodeset, node_name(nodeset.metadata.name, ordinal)), "labels": selector(nodeset)},
         "status": msgspec.to_builtins(status),
@@ -169,7 +161,7 @@ def build_slurm_node(nodeset: NodeSet, ordinal: int, status: SlurmNodeStatus) ->
 
 def _about(nodeset: NodeSet, name: str) -> Manifest:
     owner = {
-        "apiVersion": GROUP_VERSION,
+        "apiVersion": crds.API_VERSION,
         "kind": "NodeSet",
         "name": nodeset.metadata.name,
         "uid": nodeset.metadata.uid,

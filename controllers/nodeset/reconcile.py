@@ -21,7 +21,7 @@ from controllers.nodeset.plans.remedy_words import with_remedies
 from controllers.nodeset.reports import count, report, report_defect, report_unread
 from controllers.nodeset.rounds import SWEEP_S, Round, World
 from controllers.nodeset.schedule import Next, next_round
-from controllers.nodeset.structs import FINALIZER, NodeSet
+from controllers.nodeset.structs import NodeSet
 from controllers.nodeset.writes.check_jobs import start_checks
 from controllers.nodeset.writes.deadlines import end_jobs
 from controllers.nodeset.writes.disks import delete_claims
@@ -37,6 +37,7 @@ from controllers.nodeset.writes.topology import annotate_pods, place_nodes
 from controllers.nodeset.writes.windows import change_windows
 from controllers.runtime.structs import Key
 from controllers.slurm.client import SlurmError
+from names import finalizers
 from slurm.causes import Cause
 
 log = structlog.get_logger()
@@ -63,7 +64,7 @@ class Reconciler:
                 await report_unread(self.world, unread)
             return Next(SWEEP_S)
         is_being_deleted = nodeset.metadata.deletion_timestamp is not None
-        if is_being_deleted and FINALIZER not in nodeset.metadata.finalizers:
+        if is_being_deleted and finalizers.DRAIN not in nodeset.metadata.finalizers:
             return Next(SWEEP_S)
         return await run_round(Round(self.world, key, nodeset, self._memories.setdefault(key, SetMemory())))
 
@@ -87,7 +88,7 @@ class Reconciler:
 
 async def run_round(round_: Round) -> Next:
     """Carries out one plan, part by part. Raises ApiError."""
-    if FINALIZER not in round_.nodeset.metadata.finalizers:
+    if finalizers.DRAIN not in round_.nodeset.metadata.finalizers:
         await add_finalizer(round_)
     _note_revision(round_)
     observed, plan = await _observe_and_plan(round_)

@@ -7,33 +7,8 @@ import msgspec
 
 from controllers.nodeset.observed import RepairState, Step
 from controllers.runtime.structs import ObjectMeta, PartialObject, Resource
+from names import crds
 from slurm.causes import Kind, Wish
-
-GROUP_VERSION = "slipway.dev/v1alpha1"
-FINALIZER = "slipway.dev/drain"
-
-LABEL_NODESET = "slipway.dev/nodeset"
-LABEL_CLUSTER = "slipway.dev/cluster"
-LABEL_REVISION = "slipway.dev/revision"
-"""Hash of the template that a pod was made from."""
-LABEL_BUSY = "slipway.dev/busy"
-"""On a worker's pod: `false` while Slurm says that no job can be on it. Anything else counts as busy, and may not be evicted."""
-ANNOTATION_COST = "slipway.dev/deletion-cost"
-"""On a worker's pod, set by people: a whole number; of nodes that are alike, the cheaper goes first."""
-ANNOTATION_DRAIN = "slipway.dev/drain-requested"
-"""On a worker's pod, set by administrators or other programs: its node is drained for as long as it is there. Its text is the reason."""
-ANNOTATION_ADDRESS = "slipway.dev/topology-address"
-"""On a worker's pod: where its node is in the first topology, as jobs read it in SLURM_TOPOLOGY_ADDR. The pod has it in a volume."""
-ANNOTATION_CHECKED_FIRST = "slipway.dev/checked-first"
-"""On a worker's pod: `true` where it has drained its node before its slurmd started, until health checks have passed."""
-ANNOTATION_BEGINS = "slipway.dev/maintenance-begins"
-"""On a Kubernetes node, set by administrators or a cloud's agent: when maintenance of the machine begins, RFC 3339. Slurm's node is
-reserved from then on, so that its jobs are warned of it."""
-ANNOTATION_EC2_BEGINS = "slipway.dev/ec2-maintenance-begins"
-"""The same, of our program for EC2 alone, which takes it back. The earlier of the two counts."""
-ANNOTATION_REASON = "slipway.dev/reason"
-"""On a Kubernetes node, set by administrators: why it is cordoned, in words that Slurm's users read."""
-
 
 NodeStateName = Literal["Up", "Draining", "Drained", "Down", "PoweringUp", "PoweringDown", "PoweredDown", "Unknown"]
 """State of a SlurmNode."""
@@ -303,7 +278,7 @@ class SlurmNode(_Struct, frozen=True):
     status: SlurmNodeStatus = SlurmNodeStatus()
 
 
-NODESETS = Resource(GROUP_VERSION, "nodesets", "NodeSet", NodeSet)
-NODESETS_WRITTEN = Resource(GROUP_VERSION, "nodesets", "NodeSet", PartialObject)
+NODESETS = Resource(crds.API_VERSION, "nodesets", "NodeSet", NodeSet)
+NODESETS_WRITTEN = Resource(crds.API_VERSION, "nodesets", "NodeSet", PartialObject)
 """For writing: of an answer only the metadata is read, as a set whose present version cannot be decoded is written to as well."""
-SLURM_NODES = Resource(GROUP_VERSION, "slurmnodes", "SlurmNode", SlurmNode)
+SLURM_NODES = Resource(crds.API_VERSION, "slurmnodes", "SlurmNode", SlurmNode)

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.pods import node_name, range_text
-from controllers.nodeset.structs import ANNOTATION_DRAIN, Condition
+from controllers.nodeset.structs import Condition
 from controllers.nodeset.workers import Worker
+from names import annotations
 from slurm.reasons import CORDON, MAINTENANCE, REQUESTED, written
 
 
@@ -40,8 +41,8 @@ def build_undrained(name: str, workers: Iterable[Worker], observed: Observed) ->
     parts += [_of_machines(name, each, observed) for each in (cordoned, announced) if each]
     if requested:
         first = node_name(name, min(min(ordinals) for ordinals in requested.values()))
-        lift = f"each is lifted once its pod has the annotation no more: kubectl annotate pod {first} {ANNOTATION_DRAIN}-"
-        parts.append(f"{_by_reason(name, requested)}. These were requested by {ANNOTATION_DRAIN}; {lift}")
+        lift = f"each is lifted once its pod has the annotation no more: kubectl annotate pod {first} {annotations.DRAIN_REQUESTED}-"
+        parts.append(f"{_by_reason(name, requested)}. These were requested by {annotations.DRAIN_REQUESTED}; {lift}")
     if not parts:
         return Condition("Undrained", "True", "NoneDrained")
     kinds = (foreign, "DrainedByOthers"), (failing, "ChecksFail"), (cordoned, "Cordoned"), (announced, "MaintenanceAnnounced")

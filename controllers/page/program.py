@@ -21,6 +21,7 @@ from controllers.runtime.api import Api
 from controllers.runtime.clock import SYSTEM, Clock
 from controllers.runtime.informer import Informer
 from controllers.slurm.client import SlurmClient, SlurmError
+from names import labels
 
 LOOKED_S = 30.0
 """Somebody looks who has asked for data within so many seconds."""
@@ -84,7 +85,7 @@ class StatusPage:
 
     def _is_ours(self, node: SlurmNode) -> bool:
         """Two clusters may share a namespace."""
-        return node.metadata.labels.get("slipway.dev/cluster", self._settings.cluster) == self._settings.cluster
+        return node.metadata.labels.get(labels.CLUSTER, self._settings.cluster) == self._settings.cluster
 
     def _heard(self) -> Reading[None]:
         contacts = [each.last_contact for each in (self.node_sets, self.slurm_nodes)]

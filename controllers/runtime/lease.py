@@ -20,7 +20,7 @@ from controllers.runtime.api import Api
 from controllers.runtime.clock import SYSTEM, Clock
 from controllers.runtime.errors import ApiError, Conflict, NotFound
 from controllers.runtime.structs import LEASES, Key, Lease
-from controllers.runtime.writer import FIELD_MANAGER
+from names import writers
 
 _OVERDUE = 1.25
 """A renewal that takes so many times its pause is overdue."""
@@ -192,14 +192,14 @@ class Election:
             "spec": spec,
         }
         try:
-            self._saw(await self._api.create(LEASES, manifest, field_manager=FIELD_MANAGER, deadline_s=self._deadline_s()))
+            self._saw(await self._api.create(LEASES, manifest, field_manager=writers.SLIPWAY, deadline_s=self._deadline_s()))
         except Conflict:
             return False
         return True
 
     async def _patch(self, lease: Lease, spec: dict[str, Any]) -> Lease:
         change = {"metadata": {"resourceVersion": lease.metadata.resource_version}, "spec": spec}
-        return await self._api.patch(LEASES, *self._key, change, field_manager=FIELD_MANAGER, deadline_s=self._deadline_s())
+        return await self._api.patch(LEASES, *self._key, change, field_manager=writers.SLIPWAY, deadline_s=self._deadline_s())
 
     def _deadline_s(self) -> float:
         """For one request: never past the moment from which this process may not act."""

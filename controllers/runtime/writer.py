@@ -13,11 +13,11 @@ from controllers.runtime.api import Api, Manifest
 from controllers.runtime.clock import SYSTEM, Clock
 from controllers.runtime.errors import ApiError, Conflict, NotFound
 from controllers.runtime.structs import Key, Resource
+from names import writers
 
 T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741 - an item
 
-FIELD_MANAGER = "slipway"
 _LONGEST_HOLD_S = 30.0
 """A server that asks for a longer rest, in seconds, is asked again all the same: rounds are not held up for longer than a sweep."""
 
@@ -111,24 +111,24 @@ class Writer:
 
     async def create(self, resource: Resource[T], manifest: Manifest) -> T:
         """Raises Conflict (reason AlreadyExists) when an object of that name exists."""
-        return await self._write(lambda: self._api.create(resource, manifest, field_manager=FIELD_MANAGER))
+        return await self._write(lambda: self._api.create(resource, manifest, field_manager=writers.SLIPWAY))
 
     async def apply(self, resource: Resource[T], manifest: Manifest) -> T:
         """Server-side apply, by force: the fields of the manifest are ours."""
-        return await self._write(lambda: self._api.apply(resource, manifest, field_manager=FIELD_MANAGER))
+        return await self._write(lambda: self._api.apply(resource, manifest, field_manager=writers.SLIPWAY))
 
     async def apply_status(self, resource: Resource[T], manifest: Manifest) -> T:
         """Server-side apply of the status of an object that exists, by force. Raises NotFound."""
-        return await self._write(lambda: self._api.apply(resource, manifest, subresource="status", field_manager=FIELD_MANAGER))
+        return await self._write(lambda: self._api.apply(resource, manifest, subresource="status", field_manager=writers.SLIPWAY))
 
     async def patch(self, resource: Resource[T], key: Key, change: Manifest, still: Callable[[], bool] | None = None) -> T:
         """JSON merge patch. With `metadata.resourceVersion` in it, raises Conflict when the object has changed."""
-        return await self._write(lambda: self._api.patch(resource, *key, change, field_manager=FIELD_MANAGER), still)
+        return await self._write(lambda: self._api.patch(resource, *key, change, field_manager=writers.SLIPWAY), still)
 
     async def patch_status(self, resource: Resource[T], key: Key, status: Any, version: str = "") -> T:
         """JSON merge patch of the status: what `status` leaves out stays. With `version`, raises Conflict when the object has changed."""
         change = {"status": status, **({"metadata": {"resourceVersion": version}} if version else {})}
-        return await self._write(lambda: self._api.patch(resource, *key, change, subresource="status", field_manager=FIELD_MANAGER))
+        return await self._write(lambda: self._api.patch(resource, *key, change, subresource="status", field_manager=writers.SLIPWAY))
 
     async def delete(self, resource: Resource[Any], deletion: Deletion, still: Callable[[], bool] | None = None) -> None:
         """Raises Conflict when the object is another by now, NotFound when it is gone."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from names import labels
 from standalone.api import Api
 from standalone.faults import StandaloneError
 from standalone.render import Sort
@@ -72,7 +73,7 @@ def find_login(api: Api, namespace: str, user: str, key: Path) -> Generator[Logi
 
     Raises StandaloneError.
     """
-    services = api.list(_SERVICE, namespace, labelSelector="app.kubernetes.io/component=login")
+    services = api.list(_SERVICE, namespace, labelSelector=f"{labels.COMPONENT}=login")
     if not services:
         raise StandaloneError(
             f"namespace {namespace} of {api} has no login Service: is the stack deployed there? Look: kubectl get all -n {namespace}"

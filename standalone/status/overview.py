@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from slurm.files import CONDITION
+from names import labels
+from names.conditions import FILES_LIVE
 from slurm.listed import Node, count_tasks, read_node
 from slurm.states import category, is_busy
 from slurm.times import read_time
 
-_COMPONENT = "app.kubernetes.io/component"
 _CHECK, _BACKUP = "health-check", "backup"
 _RESULTS = ("passed", "failed", "unknown", "skipped")
 
@@ -221,7 +221,7 @@ def _program(found: Mapping[str, Any]) -> ProgramRow:
 
 
 def _files(pods: Sequence[Mapping[str, Any]]) -> str:
-    said = [each for pod in pods for each in pod.get("status", {}).get("conditions", ()) if each.get("type") == CONDITION]
+    said = [each for pod in pods for each in pod.get("status", {}).get("conditions", ()) if each.get("type") == FILES_LIVE]
     return str(said[0].get("message") or said[0].get("reason")) if said else ""
 
 
@@ -235,4 +235,4 @@ def _name(found: Mapping[str, Any]) -> str:
 
 
 def _component(found: Mapping[str, Any]) -> str:
-    return str(found["metadata"].get("labels", {}).get(_COMPONENT, ""))
+    return str(found["metadata"].get("labels", {}).get(labels.COMPONENT, ""))

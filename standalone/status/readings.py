@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from names import crds, labels
 from slurm.listed import Node
 from standalone import queue
 from standalone.api import Api, RefusedError
@@ -13,7 +14,7 @@ from standalone.faults import StandaloneError, UnreachableError
 from standalone.render import Sort
 from standalone.status.overview import Objects, QueueRow, read_nodes, read_queue
 
-_PART_OF = "app.kubernetes.io/part-of=slipway"
+_PART_OF = f"{labels.PART_OF}=slipway"
 _T = TypeVar("_T")
 
 
@@ -58,7 +59,7 @@ def _objects(api: Api, namespace: str) -> Objects:
 
     programs = [*ours("apps", "Deployment"), *ours("apps", "StatefulSet")]
     try:
-        slurm_nodes = api.list(Sort("slipway.dev", "SlurmNode"), namespace)
+        slurm_nodes = api.list(Sort(crds.GROUP, "SlurmNode"), namespace)
     except RefusedError:
         slurm_nodes = []  # of a release before the kind, or not for this user: Slurm's reasons are there
-    return Objects(ours("slipway.dev", "NodeSet"), programs, ours("batch", "CronJob"), ours("", "Pod"), slurm_nodes)
+    return Objects(ours(crds.GROUP, "NodeSet"), programs, ours("batch", "CronJob"), ours("", "Pod"), slurm_nodes)

@@ -15,11 +15,11 @@ import httpx2
 from lightkube.config.kubeconfig import KubeConfig
 
 from controllers.guard.guard import Guard, Pace
-from controllers.guard.record import GUARD, KINDS
-from controllers.guard.reports import REPORTER
+from controllers.guard.record import KINDS
 from controllers.runtime.api import connect
 from controllers.runtime.clock import SYSTEM
 from controllers.runtime.errors import Conflict
+from names import annotations, writers
 from tests.apiserver.server import ApiServer
 from tests.fakes.clock import eventually
 from tests.unit.controllers.guard.examples import entry
@@ -155,7 +155,7 @@ class Stack:
         assert answer.is_success, answer.text
 
     async def annotate(self, kind: str, name: str, value: str | None) -> None:
-        await self.patch(kind, name, {"metadata": {"annotations": {GUARD: value}}}, "kubectl-annotate")
+        await self.patch(kind, name, {"metadata": {"annotations": {annotations.GUARD: value}}}, "kubectl-annotate")
 
     async def delete(self, kind: str, name: str) -> None:
         answer = await self.client.delete(self.path(kind, name))
@@ -164,7 +164,9 @@ class Stack:
     async def events(self, name: str) -> list[str]:
         """What the guard has told of an object. The API server tells of Services, too, when it repairs its table of addresses."""
         found = (await self.client.get(EVENTS.format(self.namespace))).json()
-        told = [each for each in found["items"] if each["regarding"]["name"] == name and each["reportingController"] == REPORTER]
+        told = [
+            each for each in found["items"] if each["regarding"]["name"] == name and each["reportingController"] == writers.GUARD_REPORTS
+        ]
         return [f"{each['reason']}: {each['note']}" for each in told]
 
     async def told(self, name: str) -> bool:

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from controllers.nodeset.pods import build_disruption_budget, build_pod
-from controllers.nodeset.structs import LABEL_BUSY, NodeSet
-from controllers.runtime.writer import FIELD_MANAGER
+from controllers.nodeset.structs import NodeSet
+from names import labels, writers
 from tests.apiserver.server import ApiServer, run_process
 from tests.slurm.image_pods import wait_for
 
@@ -33,7 +33,7 @@ class Workers:
 
     def start(self, ordinal: int, busy: bool = True, status: dict[str, Any] = READY) -> None:
         pods, manifest = f"/api/v1/namespaces/{self.namespace}/pods", build_pod(self.nodeset, ordinal)
-        manifest["metadata"]["labels"][LABEL_BUSY] = "true" if busy else "false"
+        manifest["metadata"]["labels"][labels.BUSY] = "true" if busy else "false"
         name = self.server.post(pods, manifest)["metadata"]["name"]
         self._patch(f"{pods}/{name}/status", {"status": status})
 
@@ -43,7 +43,7 @@ class Workers:
     def protect(self, manifest: dict[str, Any]) -> None:
         """Applied as the controller does, then waits until the disruption controller has counted what there is."""
         with self.server.client() as client:
-            asked = {"fieldManager": FIELD_MANAGER, "force": "true"}
+            asked = {"fieldManager": writers.SLIPWAY, "force": "true"}
             kind = {"Content-Type": "application/apply-patch+yaml"}
             path = f"{BUDGETS.format(self.namespace)}/gpu"
             answer = client.patch(path, params=asked, headers=kind, content=json.dumps(manifest))

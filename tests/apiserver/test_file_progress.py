@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from controllers.files.progress import CONDITION, DAEMON_PODS, FILES_HASH, DaemonPod, Verdict, build_event, build_status, find_verdict
+from controllers.files.progress import DAEMON_PODS, DaemonPod, Verdict, build_event, build_status, find_verdict
 from controllers.runtime.structs import EVENTS
-from controllers.runtime.writer import FIELD_MANAGER
+from names import annotations, conditions, writers
 from tests.apiserver.server import ApiServer
 
 NAMESPACE = "file-progress"
@@ -16,7 +16,7 @@ AT = "2026-11-23T03:00:00Z"
 
 def apply(server: ApiServer, manifest: dict[str, Any]) -> DaemonPod:
     with server.client() as client:
-        asked = {"fieldManager": FIELD_MANAGER, "force": "true"}
+        asked = {"fieldManager": writers.SLIPWAY, "force": "true"}
         kind = {"Content-Type": "application/apply-patch+yaml"}
         body = json.dumps({"apiVersion": "v1", "kind": "Pod", **manifest})
         answer = client.patch(DAEMON_PODS.path(NAMESPACE, "dev-slurmctld-0", "status"), params=asked, headers=kind, content=body)
@@ -40,5 +40,5 @@ def test_condition_and_hash_are_written_at_once_beside_the_kubelets(server: ApiS
         server.post(EVENTS.path(NAMESPACE), event)
         pod = apply(server, build_status(pod, verdict, AT))
         assert find_verdict(pod) == (verdict, AT)
-        assert {each.type for each in pod.status.conditions} == {"Ready", CONDITION}
-        assert pod.metadata.annotations == {"slipway.dev/files": "7.2", FILES_HASH: verdict.files}
+        assert {each.type for each in pod.status.conditions} == {"Ready", conditions.FILES_LIVE}
+        assert pod.metadata.annotations == {"slipway.dev/files": "7.2", annotations.FILES_HASH: verdict.files}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from controllers.nodeset.structs import ANNOTATION_BEGINS
+from names import annotations
 from slurm.maintenance import ANNOUNCED
 from tests.cluster.dev_stack import DevStack, eventually
 
@@ -22,7 +22,7 @@ def machine(stack: DevStack) -> Iterator[str]:
     name = stack.get("pod", "gpu-0")["spec"]["nodeName"]
     yield name
     stack.kubectl("taint", "node", name, f"{TAINT}-", check=False)
-    stack.kubectl("annotate", "node", name, f"{ANNOTATION_BEGINS}-")
+    stack.kubectl("annotate", "node", name, f"{annotations.MAINTENANCE_BEGINS}-")
     say(stack, name, "False")
     declare(stack, None)
     stack.wait_until_idle()
@@ -67,7 +67,7 @@ def test_taint_that_announces_the_end_of_a_machine_drains_its_nodes_and_its_time
     stack.wait_for_job(job, "RUNNING")
     names = on(stack, machine)
     begin = datetime.now(UTC).replace(microsecond=0) + timedelta(minutes=30)
-    stack.kubectl("annotate", "node", machine, f"{ANNOTATION_BEGINS}={begin.isoformat()}")
+    stack.kubectl("annotate", "node", machine, f"{annotations.MAINTENANCE_BEGINS}={begin.isoformat()}")
     stack.kubectl("taint", "node", machine, f"{TAINT}:NoSchedule")
     reason = f"slipway: maintenance {machine}: taint/{TAINT}"
     eventually("its nodes are drained", lambda: all(node(stack, name)["reason"].startswith(reason) for name in names), 30)
@@ -83,7 +83,7 @@ def test_taint_that_announces_the_end_of_a_machine_drains_its_nodes_and_its_time
     )
     assert "of gpu-0 starts at" in stack.ssh("cat warned.out")
     assert str(job) in stack.standalone("maintenance", "--reservation", window).stdout
-    stack.kubectl("annotate", "node", machine, f"{ANNOTATION_BEGINS}-")
+    stack.kubectl("annotate", "node", machine, f"{annotations.MAINTENANCE_BEGINS}-")
     eventually("nothing is reserved", lambda: ANNOUNCED not in stack.slurm("scontrol show reservation"), 30)
     stack.kubectl("taint", "node", machine, f"{TAINT}-")
     eventually("the drains are lifted", lambda: not any("DRAIN" in state for state in stack.nodes().values()), 30)

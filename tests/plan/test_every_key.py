@@ -14,7 +14,7 @@ from configs.faults import ConfigFaults
 from configs.load import load_cluster
 from configs.models.cluster import Cluster
 from configs.render import slurm
-from slurm.marks import DESIRED, GENERATION, KEPT, STORAGE_CLASS
+from names import annotations
 from tests.plan.builders import Declare, Declared, declaring
 from tests.plan.every_key import Config, Key, Place, holds_keys, keys, model_of, others, reference_keys
 from tests.plan.key_cases import BASES, CASES, NOTHING, REFUSED, TOLD, Case
@@ -122,11 +122,11 @@ def _not_taken(resource: Declared) -> Iterator[str]:
     """What is declared and changes nothing that is there: marks for previews, and disks of nodes."""
     match resource.type.rpartition(":")[2]:
         case "PersistentVolumeClaim":
-            yield f"metadata.annotations.{STORAGE_CLASS}"
+            yield f"metadata.annotations.{annotations.STORAGE_CLASS}"
         case "Secret":
-            yield from (f"metadata.annotations.{mark}" for mark in (GENERATION, KEPT))
+            yield from (f"metadata.annotations.{mark}" for mark in (annotations.GENERATION, annotations.KEPT))
         case "NodeGroup":
-            yield f"tags.{DESIRED}"
+            yield f"tags.{annotations.DESIRED}"
         case "NodeSet":
             yield from (
                 f"spec.volumeClaimTemplates.{at}.spec" for at in range(len(resource.inputs["spec"].get("volumeClaimTemplates", ())))

@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from changes.workloads import is_record
-from components.declared_sets import DECLARED_IN, HOLD
-from controllers.nodeset import declared
+from names import annotations, finalizers
 from standalone import cluster, consent, removal
 from standalone.plan import Plan, Resource, as_json, compare
-from standalone.render import RETAIN, documents, own_documents
+from standalone.render import documents, own_documents
 from standalone.show import Screen
 from tests.plan.conftest import plan_of
 from tests.plan.engine import needs
@@ -28,7 +27,7 @@ def sets_of(plan: Plan) -> list[Resource]:
 
 
 def list_of(plan: Plan) -> Resource:
-    [found] = [one for one in objects(plan) if HOLD in one.inputs["metadata"].get("finalizers", ())]
+    [found] = [one for one in objects(plan) if finalizers.NODE_SETS in one.inputs["metadata"].get("finalizers", ())]
     return found
 
 
@@ -37,7 +36,7 @@ def test_a_removed_set_is_forgotten_by_the_engine_and_named_to_the_controller(pl
     assert set(declared_sets.inputs["data"]) == {one.inputs["metadata"]["name"] for one in sets_of(plan)}
     for one in sets_of(plan):
         assert one.options["retainOnDelete"] is True
-        assert one.inputs["metadata"]["annotations"][DECLARED_IN] == declared_sets.inputs["metadata"]["name"]
+        assert one.inputs["metadata"]["annotations"][annotations.DECLARED_IN] == declared_sets.inputs["metadata"]["name"]
 
 
 def test_destroy_waits_for_the_sets_before_slurm_and_the_controllers_go(plan: Plan) -> None:
@@ -64,14 +63,16 @@ def test_removing_a_set_changes_the_list_and_no_other_set() -> None:
 
 def test_who_wants_to_wait_has_the_engine_delete_the_sets() -> None:
     plan = plan_of("dev", "cluster.kubernetes.waitForDrains=true")
-    assert not any(one.options.get("retainOnDelete") or DECLARED_IN in one.inputs["metadata"]["annotations"] for one in sets_of(plan))
+    assert not any(
+        one.options.get("retainOnDelete") or annotations.DECLARED_IN in one.inputs["metadata"]["annotations"] for one in sets_of(plan)
+    )
     assert not any(one.inputs["metadata"].get("finalizers") for one in objects(plan))
 
 
 def test_standalone_keeps_no_set_that_is_declared_no_more() -> None:
     found = [one for one in documents(plan_of("dev")) if one.key.kind == "NodeSet"]
     assert found
-    assert not any(RETAIN in one.manifest["metadata"]["annotations"] for one in found)
+    assert not any(annotations.RETAIN in one.manifest["metadata"]["annotations"] for one in found)
 
 
 def test_standalone_names_a_new_set_in_the_list_before_it_makes_the_set(plan: Plan) -> None:
@@ -84,11 +85,6 @@ def test_standalone_applies_every_object_after_what_it_needs(plan: Plan) -> None
     order, made = {one.resource.urn: at for at, one in enumerate(own_documents(plan))}, needs(plan)
     late = [(urn, need) for urn in order for need in made[urn] if need in order and order[need] > order[urn]]
     assert late == []
-
-
-@pytest.mark.parametrize(("ours", "theirs"), [(DECLARED_IN, declared.ANNOTATION_LIST), (HOLD, declared.HOLD)])
-def test_components_and_the_controller_mean_the_same_words(ours: str, theirs: str) -> None:
-    assert ours == theirs
 
 
 def test_standalone_destroys_the_guards_record_before_all_else(monkeypatch: pytest.MonkeyPatch) -> None:

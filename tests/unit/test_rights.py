@@ -12,7 +12,7 @@ from components import ec2
 from components.controllers import rights
 from controllers.files.progress import DAEMON_PODS, FileProgress, Report, hash_files
 from controllers.nodeset.check_jobs import JOBS
-from controllers.nodeset.declared import ANNOTATION_LIST, HOLD, DeclaredSets
+from controllers.nodeset.declared import DeclaredSets
 from controllers.nodeset.rounds import SWEEP_S
 from controllers.nodeset.structs import NODESETS, SLURM_NODES
 from controllers.runtime.clock import SYSTEM
@@ -20,6 +20,7 @@ from controllers.runtime.informer import Informer
 from controllers.runtime.lease import Election
 from controllers.runtime.structs import CONFIG_MAPS, KUBE_NODES, PODS
 from controllers.runtime.writer import Writer
+from names import annotations, finalizers
 from tests.fakes.kubernetes import FakeKubernetes
 from tests.fakes.requests import Request
 from tests.unit.controllers.ec2.site import site
@@ -47,9 +48,9 @@ def used(requests: list[Request]) -> set[tuple[str, str, str]]:
 async def use_of_lists(cluster: Cluster) -> None:
     """A set that is on no list any more is deleted, and the list released."""
     meta: dict[str, Any] = {"namespace": "slurm", "name": "dev-node-sets"}
-    cluster.server.put(CONFIG_MAPS, {"metadata": {**meta, "finalizers": [HOLD]}, "data": {}})
+    cluster.server.put(CONFIG_MAPS, {"metadata": {**meta, "finalizers": [finalizers.NODE_SETS]}, "data": {}})
     cluster.declare(replicas=0)
-    cluster.server.patch(NODESETS, KEY, {"metadata": {"annotations": {ANNOTATION_LIST: meta["name"]}}})
+    cluster.server.patch(NODESETS, KEY, {"metadata": {"annotations": {annotations.DECLARED_IN: meta["name"]}}})
     process = cluster.process
     looking = DeclaredSets(process.nodesets, process.places, process.api, Writer(process.api), SYSTEM)
     await process.caught_up()

@@ -12,8 +12,9 @@ from controllers.nodeset.inherited import find_inherited
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plans import kill_drains
 from controllers.nodeset.pods import node_name
-from controllers.nodeset.structs import ANNOTATION_DRAIN, NodeSet
+from controllers.nodeset.structs import NodeSet
 from controllers.nodeset.workers import Worker
+from names import annotations
 from slurm.causes import REQUESTED_CAUSE, Cause, Kind, Wish, in_order
 from slurm.check_results import LAUNCH, Failure
 from slurm.instances import read_instance
@@ -154,8 +155,8 @@ def _of_pod(nodeset: NodeSet, worker: Worker) -> Iterable[Cause]:
         yield Cause("gpus", "hardware", "worker", _cut(worker.gpu_fault), "worker", after, since=_reason_at(worker))
     if worker.pod is not None and worker.pod.drain_requested:
         name = node_name(nodeset.metadata.name, worker.ordinal)
-        after = f"The drain is lifted after: kubectl -n {nodeset.metadata.namespace} annotate pod {name} {ANNOTATION_DRAIN}-"
-        evidence, owner = _cut(worker.pod.drain_requested), f"what sets {ANNOTATION_DRAIN} on the pod"
+        after = f"The drain is lifted after: kubectl -n {nodeset.metadata.namespace} annotate pod {name} {annotations.DRAIN_REQUESTED}-"
+        evidence, owner = _cut(worker.pod.drain_requested), f"what sets {annotations.DRAIN_REQUESTED} on the pod"
         yield Cause(REQUESTED_CAUSE, "maintenance", "annotation of the pod", evidence, owner, after)
     if worker.has_stop_drain:
         after = "The drain is lifted once the next pod is up."

@@ -6,17 +6,18 @@ import structlog
 
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.rounds import Round
-from controllers.nodeset.structs import FINALIZER, NODESETS_WRITTEN, NodeSet
+from controllers.nodeset.structs import NODESETS_WRITTEN, NodeSet
 from controllers.nodeset.writes.disks import delete_claims
 from controllers.runtime.errors import Conflict, NotFound
+from names import finalizers
 
 log = structlog.get_logger()
 
 
 async def add_finalizer(round_: Round) -> None:
     """Deleting the set waits for its nodes from now on. Raises ApiError."""
-    finalizers = [*round_.nodeset.metadata.finalizers, FINALIZER]
-    await round_.world.writer.patch(NODESETS_WRITTEN, round_.key, _change(round_.nodeset, finalizers))
+    wanted = [*round_.nodeset.metadata.finalizers, finalizers.DRAIN]
+    await round_.world.writer.patch(NODESETS_WRITTEN, round_.key, _change(round_.nodeset, wanted))
 
 
 async def finish(round_: Round, observed: Observed) -> None:
@@ -26,7 +27,7 @@ async def finish(round_: Round, observed: Observed) -> None:
         await delete_claims(round_, observed.claims.owned)
         if round_.errors:
             return
-    left = [finalizer for finalizer in nodeset.metadata.finalizers if finalizer != FINALIZER]
+    left = [finalizer for finalizer in nodeset.metadata.finalizers if finalizer != finalizers.DRAIN]
     try:
         await world.writer.patch(NODESETS_WRITTEN, round_.key, _change(nodeset, left))
     except NotFound:
@@ -36,6 +37,6 @@ async def finish(round_: Round, observed: Observed) -> None:
     log.info("set is gone", nodeset=nodeset.metadata.name)
 
 
-def _change(nodeset: NodeSet, finalizers: list[str]) -> dict[str, Any]:
+def _change(nodeset: NodeSet, wanted: list[str]) -> dict[str, Any]:
     """A patch that is refused where somebody else has changed the set meanwhile."""
-    return {"metadata": {"finalizers": finalizers or None, "resourceVersion": nodeset.metadata.resource_version}}
+    return {"metadata": {"finalizers": wanted or None, "resourceVersion": nodeset.metadata.resource_version}}

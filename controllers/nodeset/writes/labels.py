@@ -6,10 +6,10 @@ from controllers.nodeset import pods as build
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan
 from controllers.nodeset.rounds import SWEEP_S, Round
-from controllers.nodeset.structs import LABEL_BUSY
 from controllers.runtime.errors import ApiError
 from controllers.runtime.structs import BUDGETS, PODS
 from controllers.runtime.writer import Patch
+from names import labels
 
 
 async def protect(round_: Round, observed: Observed, plan: Plan) -> None:
@@ -34,7 +34,7 @@ async def mark_free(round_: Round, plan: Plan) -> None:
 
 
 async def _label(round_: Round, ordinals: Iterable[int], busy: str) -> None:
-    change = {"metadata": {"labels": {LABEL_BUSY: busy}}}
+    change = {"metadata": {"labels": {labels.BUSY: busy}}}
     patches = [Patch(round_.pod_key(ordinal), change) for ordinal in ordinals]
     still = None if busy == "true" else round_.is_fresh_for_deletion
     round_.fail_any("label of a pod", await round_.world.writer.patch_many(PODS, patches, still=still))

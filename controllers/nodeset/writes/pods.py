@@ -9,12 +9,12 @@ from controllers.nodeset import pods as build
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan
 from controllers.nodeset.rounds import Round
-from controllers.nodeset.structs import LABEL_CLUSTER, LABEL_NODESET
 from controllers.nodeset.writes.disks import create_claims
 from controllers.nodeset.writes.places import places_of
 from controllers.runtime.errors import ApiError, Conflict
 from controllers.runtime.structs import PODS
 from controllers.runtime.writer import Deletion
+from names import labels
 
 TAKEN_S = 30.0
 """A pod that exists, by the API server's word, and is not heard of for so many seconds has lost its labels, or is somebody else's."""
@@ -53,10 +53,10 @@ def _note_taken(round_: Round, taken: dict[int, float]) -> None:
     """Pods that exist already, and since when. For a moment that is news on its way; then a person has to look."""
     round_.memory.taken = taken
     if others := [ordinal for ordinal, since in taken.items() if round_.world.clock.now() - since >= TAKEN_S]:
-        labels = f"{LABEL_CLUSTER}={round_.nodeset.spec.cluster} {LABEL_NODESET}={round_.key[1]}"
+        given = f"{labels.CLUSTER}={round_.nodeset.spec.cluster} {labels.NODESET}={round_.key[1]}"
         round_.errors.append(
             f"pods of these names are there without the set's labels: {round_.text(others)}. Where jobs run, give them back: "
-            f"kubectl -n {round_.key[0]} label --overwrite pod {round_.names(others)[0]} {labels}. Where none do, delete the pod."
+            f"kubectl -n {round_.key[0]} label --overwrite pod {round_.names(others)[0]} {given}. Where none do, delete the pod."
         )
 
 

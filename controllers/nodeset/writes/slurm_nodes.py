@@ -9,10 +9,11 @@ from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan
 from controllers.nodeset.plans.slurm_nodes import plan_slurm_nodes
 from controllers.nodeset.rounds import SWEEP_S, Round
-from controllers.nodeset.structs import LABEL_NODESET, SLURM_NODES, SlurmNode
+from controllers.nodeset.structs import SLURM_NODES, SlurmNode
 from controllers.runtime.errors import ApiError
 from controllers.runtime.structs import EVENTS
 from controllers.runtime.writer import Deletion
+from names import labels
 from slurm.causes import Cause
 
 
@@ -52,6 +53,6 @@ def _objects(round_: Round) -> dict[int, SlurmNode]:
     informer = round_.world.slurm_nodes
     found = {each.metadata.name: each for each in informer.by_index("nodeset", round_.key)}
     for unread in informer.unread.values():
-        if unread.metadata.namespace == space and unread.metadata.labels.get(LABEL_NODESET) == name:
+        if unread.metadata.namespace == space and unread.metadata.labels.get(labels.NODESET) == name:
             found[unread.metadata.name] = SlurmNode(unread.metadata)
     return {ordinal: each for each in found.values() if (ordinal := build.ordinal_of(name, each.metadata.name)) is not None}

@@ -4,9 +4,9 @@ import structlog
 
 from controllers.nodeset.plans.topology import Topologies
 from controllers.nodeset.rounds import Round
-from controllers.nodeset.structs import ANNOTATION_ADDRESS
 from controllers.runtime.structs import PODS
 from controllers.runtime.writer import Patch
+from names import annotations
 
 log = structlog.get_logger()
 
@@ -23,7 +23,7 @@ async def place_nodes(round_: Round, topologies: Topologies) -> None:
 async def annotate_pods(round_: Round, topologies: Topologies) -> None:
     """Each pod has its node's address, which the kubelet brings into it."""
     patches = [
-        Patch(round_.pod_key(ordinal), {"metadata": {"annotations": {ANNOTATION_ADDRESS: there}}})
+        Patch(round_.pod_key(ordinal), {"metadata": {"annotations": {annotations.TOPOLOGY_ADDRESS: there}}})
         for ordinal, there in topologies.addresses.items()
     ]
     if patches:

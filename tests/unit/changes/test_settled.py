@@ -11,13 +11,15 @@ from changes.settled import settled
 from changes.steps import NODE_GROUP, Op, Step, differences
 from changes.story import Level, Queue, tell
 from changes.workloads import consequences
-from slurm.marks import DESIRED, GENERATION, KEPT, STORAGE_CLASS
+from names import annotations
 
 
 def claim(has: str | None, before: str | None, now: str | None, op: Op = "update") -> Step:
     """A claim of a class that has a mark, and gets another."""
     spec = {} if has is None else {"storageClassName": has}
-    old, new = ({"metadata": {"annotations": {} if mark is None else {STORAGE_CLASS: mark}}, "spec": spec} for mark in (before, now))
+    old, new = (
+        {"metadata": {"annotations": {} if mark is None else {annotations.STORAGE_CLASS: mark}}, "spec": spec} for mark in (before, now)
+    )
     return Step(op, "", "PersistentVolumeClaim", "slurm", "state", old, new, tuple(differences(old, new)))
 
 
@@ -42,18 +44,18 @@ def test_class_of_a_disk_that_is_there_stays_and_is_told(step: Step, words: str)
 
 def key(before: str | None, now: str | None, *kept: str) -> Step:
     """The Secret of a key that gets another generation."""
-    marks = [{} if generation is None else {GENERATION: generation} for generation in (before, now)]
+    marks = [{} if generation is None else {annotations.GENERATION: generation} for generation in (before, now)]
     old, new = ({"metadata": {"annotations": {**each, **dict.fromkeys(kept, "true")}}, "data": {}} for each in marks)
     return Step("update", "", "Secret", "slurm", "dev-munge", old, new, tuple(differences(old, new)))
 
 
 KEYS: dict[str, tuple[Step, str]] = {
     "first-again": (key("2", None), "the key of generation 2 stays, as the first is made once. Set the generation back, or raise it"),
-    "kept": (key("2", "3", KEPT), "the key stays, as keys.keep lists it; generation 3 makes none. Take it out of keys.keep"),
+    "kept": (key("2", "3", annotations.KEPT), "the key stays, as keys.keep lists it; generation 3 makes none. Take it out of keys.keep"),
     "rotated": (key("2", "3"), ""),
     "rotated-for-the-first-time": (key(None, "2"), ""),
     "an-earlier-one": (key("3", "2"), ""),
-    "kept-as-it-was": (key("2", "2", KEPT), ""),
+    "kept-as-it-was": (key("2", "2", annotations.KEPT), ""),
 }
 
 
@@ -98,7 +100,7 @@ def test_mount_options_of_a_mounted_volume_are_told() -> None:
 
 def group(desired: str, version: str = "1", least: int = 0) -> dict[str, Any]:
     scaling = {"minSize": least}
-    return {"clusterName": "ml", "tags": {DESIRED: desired}, "launchTemplate": {"version": version}, "scalingConfig": scaling}
+    return {"clusterName": "ml", "tags": {annotations.DESIRED: desired}, "launchTemplate": {"version": version}, "scalingConfig": scaling}
 
 
 def told_by_the_cli(op: str, new: dict[str, Any]) -> list[Step]:

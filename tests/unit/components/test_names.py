@@ -22,7 +22,7 @@ from tests.unit.components import program
 from tests.unit.components.program import Registered
 from tests.unit.configs.stacks import KEY, ROOT, edited, example
 
-PROGRAM_MAPS = {name: f"dev-{name}" for name in ("slurm", "config_sync", "munged", "node_checks", "worker")}
+PROGRAM_MAPS = {name: f"dev-{name}" for name in ("names", "slurm", "config_sync", "munged", "node_checks", "worker")}
 NFS = {"server": "10.0.0.5", "path": "/export"}
 EVERYTHING: dict[str, Any] = {
     "storage.sharedRoot": {"nfs": NFS},

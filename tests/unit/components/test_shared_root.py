@@ -44,7 +44,7 @@ def test_version_from_a_tar_needs_no_container_but_its_own() -> None:
     pod = pod_of(build_fill(ARGS, tar))
     assert "initContainers" not in pod
     assert "shareProcessNamespace" not in pod
-    assert [volume["name"] for volume in pod["volumes"]] == ["slurm", "program-root-fill", "program-root-changes", "shared-root"]
+    assert [volume["name"] for volume in pod["volumes"]] == ["names", "slurm", "program-root-fill", "program-root-changes", "shared-root"]
     variables = {one["name"]: one["value"] for one in pod["containers"][0]["env"] if one["name"].startswith("SLIPWAY_ROOT")}
     assert variables == {
         "SLIPWAY_ROOT_VERSION": "3",

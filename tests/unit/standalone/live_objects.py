@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from names import annotations
 from standalone.changes import (
     ObjectChange,
     applyset_id,
@@ -10,7 +11,7 @@ from standalone.changes import (
     object_changes,
 )
 from standalone.plan import Resource
-from standalone.render import DECLARED_IN, Document, key_of
+from standalone.render import Document, key_of
 
 SET = applyset_id("slipway-demo-dev", "slurm")
 
@@ -50,4 +51,4 @@ def widget_set(**spec: Any) -> dict[str, Any]:
 
 
 def listed(name: str, declared_in: str = "sets") -> dict[str, Any]:
-    return config_map(name, kind="NodeSet", annotations={DECLARED_IN: declared_in})
+    return config_map(name, kind="NodeSet", annotations={annotations.DECLARED_IN: declared_in})

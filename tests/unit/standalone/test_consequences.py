@@ -7,8 +7,9 @@ import pytest
 from changes import workloads
 from changes.data import losses
 from changes.steps import Difference
+from names import annotations
 from standalone.changes import ObjectChange, claims_left, retained, steps
-from standalone.render import RETAIN, Key, key_of
+from standalone.render import Key, key_of
 from tests.unit.standalone.conftest import stateful_set
 from tests.unit.standalone.live_objects import annotated, config_map, document, live, widget_set
 
@@ -19,7 +20,7 @@ def consequences(found: list[ObjectChange]) -> list[str]:
 
 
 def test_what_is_retained_is_named() -> None:
-    keep = ObjectChange("delete", Key("", "ConfigMap", "slurm", "a"), live=annotated("a", RETAIN))
+    keep = ObjectChange("delete", Key("", "ConfigMap", "slurm", "a"), live=annotated("a", annotations.RETAIN))
     drop = ObjectChange("delete", Key("", "ConfigMap", "slurm", "b"), live=live(config_map("b")))
     assert [key.name for key in retained([keep, drop])] == ["a"]
 
@@ -33,7 +34,9 @@ def keeping(kind: str, field: str, when_deleted: str) -> dict[str, Any]:
     ("gone", "said"),
     [
         pytest.param(config_map("home", kind="PersistentVolumeClaim"), "the claim and the data on its volume", id="claim"),
-        pytest.param(config_map("home", kind="PersistentVolumeClaim", annotations={RETAIN: "true"}), "", id="claim-that-is-retained"),
+        pytest.param(
+            config_map("home", kind="PersistentVolumeClaim", annotations={annotations.RETAIN: "true"}), "", id="claim-that-is-retained"
+        ),
         pytest.param(config_map("slurm", kind="Namespace"), "the namespace with all that is in it", id="namespace"),
         pytest.param(keeping("StatefulSet", "persistentVolumeClaimRetentionPolicy", "Delete"), "the set with its claims", id="set"),
         pytest.param(keeping("StatefulSet", "persistentVolumeClaimRetentionPolicy", "Retain"), "", id="set-whose-claims-stay"),

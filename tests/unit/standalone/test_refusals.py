@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
+from names import annotations
 from standalone.changes import (
     ObjectChange,
     refusals,
 )
-from standalone.render import PROTECT, RETAIN, Key, key_of
+from standalone.render import Key, key_of
 from tests.unit.standalone.live_objects import SET, annotated, config_map, document, listed, live
 
 
@@ -16,13 +17,17 @@ from tests.unit.standalone.live_objects import SET, annotated, config_map, docum
     ("change", "words"),
     [
         pytest.param(
-            ObjectChange("delete", Key("", "ConfigMap", "slurm", "a"), live=annotated("a", PROTECT)),
+            ObjectChange("delete", Key("", "ConfigMap", "slurm", "a"), live=annotated("a", annotations.PROTECT)),
             "protected and no longer",
             id="protected",
         ),
         pytest.param(
             ObjectChange(
-                "replace", Key("", "ConfigMap", "slurm", "a"), document(config_map("a")), annotated("a", PROTECT), note="immutable"
+                "replace",
+                Key("", "ConfigMap", "slurm", "a"),
+                document(config_map("a")),
+                annotated("a", annotations.PROTECT),
+                note="immutable",
             ),
             r"protected and cannot change in place \(immutable\)",
             id="protected-replace",
@@ -53,7 +58,7 @@ def test_what_must_not_happen_is_refused_by_name(change: ObjectChange, words: st
 
 def test_adoption_is_said_aloud_and_protection_can_be_kept() -> None:
     foreign = ObjectChange("update", Key("", "ConfigMap", "slurm", "a"), document(config_map("a")), live(config_map("a"), None))
-    protected = ObjectChange("update", Key("", "ConfigMap", "slurm", "b"), document(config_map("b")), annotated("b", PROTECT))
+    protected = ObjectChange("update", Key("", "ConfigMap", "slurm", "b"), document(config_map("b")), annotated("b", annotations.PROTECT))
     assert refusals([foreign, protected], SET, adopt=True) == []
 
 
@@ -72,10 +77,10 @@ def definition(**about: Any) -> dict[str, Any]:
     ("there", "words"),
     [
         pytest.param(live(definition()), None, id="our-own"),
-        pytest.param(live(definition(), None, annotations={RETAIN: "true"}), None, id="left-by-an-earlier-stack"),
+        pytest.param(live(definition(), None, annotations={annotations.RETAIN: "true"}), None, id="left-by-an-earlier-stack"),
         pytest.param(live(definition(), None), "was not made by this stack. Let one stack bring the kind", id="somebodys"),
         pytest.param(
-            live(definition(), "applyset-x-v1", annotations={RETAIN: "true"}),
+            live(definition(), "applyset-x-v1", annotations={annotations.RETAIN: "true"}),
             "belongs to another stack. Let one stack bring the kind and leave it out of this one, or take it over with --adopt.",
             id="another-stacks",
         ),
@@ -105,6 +110,6 @@ def test_what_outlives_stacks_is_taken_over_where_its_provider_does(kind: str, o
 
 
 def test_retained_claim_is_never_taken_over_silently() -> None:
-    there = live(config_map("data", kind="PersistentVolumeClaim"), None, annotations={RETAIN: "true"})
+    there = live(config_map("data", kind="PersistentVolumeClaim"), None, annotations={annotations.RETAIN: "true"})
     change = ObjectChange("same", key_of(there), document(config_map("data", kind="PersistentVolumeClaim")), there)
     assert "was not made by this stack" in refusals([change], SET, adopt=False)[0]

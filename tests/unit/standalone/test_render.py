@@ -8,22 +8,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from names import annotations
 from standalone.faults import StandaloneError
 from standalone.plan import Plan, Resource, Secret, Unknown, revealed
-from standalone.render import (
-    CRD,
-    PROTECT,
-    RETAIN,
-    Document,
-    Sort,
-    depths,
-    documents,
-    namespace_of,
-    ordered,
-    own_documents,
-    scoped,
-    yaml_text,
-)
+from standalone.render import CRD, Document, Sort, depths, documents, namespace_of, ordered, own_documents, scoped, yaml_text
 from tests.unit.standalone.conftest import Recorder
 
 
@@ -137,7 +125,7 @@ def test_a_definition_says_which_kind_it_brings() -> None:
 
 def test_protection_travels_with_the_object() -> None:
     found = rendered(resource("one", options={"protect": True, "retainOnDelete": True}))[0]
-    assert found.manifest["metadata"]["annotations"] == {PROTECT: "true", RETAIN: "true"}
+    assert found.manifest["metadata"]["annotations"] == {annotations.PROTECT: "true", annotations.RETAIN: "true"}
 
 
 @pytest.mark.parametrize(

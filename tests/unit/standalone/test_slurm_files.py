@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from controllers.files import progress
+from names import annotations, conditions
 from slurm.files import content_hash
 from standalone import slurm_files
 from standalone.api import RefusedError
@@ -37,13 +37,9 @@ def change(manifest: dict[str, Any], op: str = "update") -> ObjectChange:
 
 
 def pod(reason: str, message: str = "words", files: str = FILES, **about: Any) -> dict[str, Any]:
-    conditions = [{"type": "Ready", "status": "True"}, {"type": slurm_files.CONDITION, "reason": reason, "message": message}]
-    meta = {"name": "dev-slurmctld-0", "annotations": {slurm_files.FILES_HASH: files}, **about}
-    return {"metadata": meta, "status": {"conditions": conditions}}
-
-
-def test_words_are_those_of_the_controller() -> None:
-    assert (slurm_files.CONDITION, slurm_files.FILES_HASH) == (progress.CONDITION, progress.FILES_HASH)
+    said = [{"type": "Ready", "status": "True"}, {"type": conditions.FILES_LIVE, "reason": reason, "message": message}]
+    meta = {"name": "dev-slurmctld-0", "annotations": {annotations.FILES_HASH: files}, **about}
+    return {"metadata": meta, "status": {"conditions": said}}
 
 
 def test_only_slurmctlds_changed_files_are_waited_for() -> None:

@@ -25,11 +25,11 @@ from controllers.ec2.client import Ec2
 from controllers.ec2.settings import Settings
 from controllers.ec2.source import Source
 from controllers.ec2.steps import Steps
-from controllers.nodeset.structs import ANNOTATION_EC2_BEGINS
 from controllers.runtime import serve
 from controllers.runtime.api import connect
 from controllers.runtime.clock import Clock
 from controllers.runtime.structs import KUBE_NODES, PODS
+from names import annotations
 from tests.fakes.clock import eventually
 from tests.fakes.kubernetes import FakeKubernetes
 
@@ -177,7 +177,7 @@ class Site:
 
     def begin(self, number: int) -> str | None:
         """When announced maintenance of a machine begins, as its Kubernetes node says."""
-        return self.server.get(KUBE_NODES, ("", f"m{number}"))["metadata"].get("annotations", {}).get(ANNOTATION_EC2_BEGINS)
+        return self.server.get(KUBE_NODES, ("", f"m{number}"))["metadata"].get("annotations", {}).get(annotations.EC2_MAINTENANCE_BEGINS)
 
     def layers(self, number: int) -> list[str]:
         """Where a machine is in EC2's network, as its Kubernetes node says, from the top."""

@@ -9,8 +9,9 @@ import pytest
 
 from controllers.ec2 import metrics
 from controllers.ec2.client import MOST_IDS, Ec2
-from controllers.ec2.source import MANAGER, Source
+from controllers.ec2.source import Source
 from controllers.runtime.structs import KUBE_NODES
+from names import writers
 from slurm.causes import EC2_INSTANCE, EC2_MAINTENANCE, EC2_RETIREMENT, EC2_SYSTEM
 from tests.fakes.requests import Failure
 from tests.unit.controllers.ec2.site import NOW, REGION, Site, over_the_network, site
@@ -61,7 +62,7 @@ async def test_event_is_told_and_taken_back(tmp_path: Path) -> None:
         assert made.told(1) == {EC2_MAINTENANCE: ("False", "NoEvent")}
         assert made.begin(1) is None
         assert made.conditions(1)[EC2_MAINTENANCE]["lastTransitionTime"] == "2026-02-03T05:05:06Z"
-        assert {one.query["fieldManager"] for one in made.server.writes()} == {MANAGER}
+        assert {one.query["fieldManager"] for one in made.server.writes()} == {writers.EC2}
 
 
 async def test_failed_checks_are_told_after_the_grace(tmp_path: Path) -> None:

@@ -6,13 +6,14 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 import pytest
 
-from controllers.files.delivery import ANNOTATION, FileDelivery, plan_words
+from controllers.files.delivery import FileDelivery, plan_words
 from controllers.files.progress import DAEMON_PODS, DaemonPod
 from controllers.runtime.api import connect
 from controllers.runtime.clock import SYSTEM
 from controllers.runtime.informer import Informer
 from controllers.runtime.structs import CONFIG_MAPS, PODS, ConfigMap, ObjectMeta
 from controllers.runtime.writer import Writer
+from names import annotations
 from tests.fakes.clock import eventually
 from tests.fakes.kubernetes import FakeKubernetes
 from tests.fakes.requests import Failure
@@ -22,8 +23,8 @@ CONFIG = ("slurm", "dev-slurm-config")
 
 
 def pod(said: str = "", deleting: bool = False) -> DaemonPod:
-    annotations = {ANNOTATION: said} if said else {}
-    return DaemonPod(ObjectMeta(name=POD[1], namespace="slurm", annotations=annotations, deletion_timestamp="now" if deleting else None))
+    told = {annotations.FILES: said} if said else {}
+    return DaemonPod(ObjectMeta(name=POD[1], namespace="slurm", annotations=told, deletion_timestamp="now" if deleting else None))
 
 
 def files(version: str) -> ConfigMap:
@@ -74,7 +75,7 @@ async def process(server: FakeKubernetes, twice_after_s: float = 0.05) -> AsyncG
 
 
 def said(server: FakeKubernetes) -> str:
-    return server.get(PODS, POD)["metadata"].get("annotations", {}).get(ANNOTATION, "")
+    return server.get(PODS, POD)["metadata"].get("annotations", {}).get(annotations.FILES, "")
 
 
 def version(server: FakeKubernetes) -> str:

@@ -13,8 +13,9 @@ from controllers.runtime.informer import Informer
 from controllers.runtime.structs import CONFIG_MAPS, PODS
 from controllers.runtime.writer import Writer
 from controllers.slurm.connections import Broken
+from names import conditions
 from programs.config_sync import report as sidecar
-from slurm.files import CONDITION, content_hash
+from slurm.files import content_hash
 from slurm.hostlists import expand
 from tests.fakes.clock import FakeClock, eventually
 from tests.fakes.kubernetes import FakeKubernetes
@@ -67,7 +68,12 @@ class Lab:
 
     def reason(self) -> str:
         return next(
-            (each["reason"] for each in self.server.get(PODS, POD)["status"].get("conditions", []) if each["type"] == CONDITION), ""
+            (
+                each["reason"]
+                for each in self.server.get(PODS, POD)["status"].get("conditions", [])
+                if each["type"] == conditions.FILES_LIVE
+            ),
+            "",
         )
 
     async def _ask(self, address: str) -> Report:

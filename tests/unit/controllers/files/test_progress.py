@@ -11,9 +11,7 @@ from prometheus_client import REGISTRY
 
 from controllers.files import progress
 from controllers.files.progress import (
-    CONDITION,
     DAEMON_PODS,
-    FILES_HASH,
     DaemonPod,
     FileProgress,
     PodCondition,
@@ -32,6 +30,7 @@ from controllers.runtime.informer import Informer
 from controllers.runtime.structs import CONFIG_MAPS, EVENTS, PODS, ConfigMap, ObjectMeta
 from controllers.runtime.writer import Writer
 from controllers.slurm.connections import Broken
+from names import annotations, conditions, ports
 from programs.config_sync.report import Desk
 from programs.config_sync.report import Report as SidecarsReport
 from slurm.files import content_hash
@@ -44,10 +43,10 @@ OLD, NEW = "2026-11-01T00:00:00Z", "2026-11-23T00:00:00Z"
 
 
 def pod(before: Verdict | None = None) -> DaemonPod:
-    conditions = (PodCondition(CONDITION, before.status, before.reason, before.message, OLD),) if before else ()
-    annotations = {FILES_HASH: before.files} if before else {}
-    meta = ObjectMeta(name=POD[1], namespace="slurm", uid="u", annotations=annotations)
-    return DaemonPod(meta, PodStatus("10.0.0.1", conditions))
+    said = (PodCondition(conditions.FILES_LIVE, before.status, before.reason, before.message, OLD),) if before else ()
+    about = {annotations.FILES_HASH: before.files} if before else {}
+    meta = ObjectMeta(name=POD[1], namespace="slurm", uid="u", annotations=about)
+    return DaemonPod(meta, PodStatus("10.0.0.1", said))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +77,7 @@ def test_long_words_keep_their_remedy_and_fit_an_event() -> None:
 def test_condition_keeps_the_time_of_its_status_and_names_the_files_in_the_same_write() -> None:
     live = Verdict("b", "Live", "all")
     other = build_status(pod(Verdict("a", "Live", "all")), live, NEW)
-    assert other["metadata"]["annotations"] == {FILES_HASH: "b"}
+    assert other["metadata"]["annotations"] == {annotations.FILES_HASH: "b"}
     assert [each["lastTransitionTime"] for each in other["status"]["conditions"]] == [OLD]
     turned = build_status(pod(Verdict("a", "Refused", "no")), live, NEW)
     assert [each["lastTransitionTime"] for each in turned["status"]["conditions"]] == [NEW]
@@ -118,7 +117,7 @@ async def test_sidecar_is_asked_and_understood(monkeypatch: pytest.MonkeyPatch) 
     desk = Desk()
     desk.report = SidecarsReport("ab", "live", "all")
     server = desk.serve(0)
-    monkeypatch.setattr(progress, "CONFIG_SYNC_PORT", server.ports[0])
+    monkeypatch.setattr(ports, "CONFIG_SYNC", server.ports[0])
     try:
         assert await ask("127.0.0.1") == Report("ab", "live", "all")
     finally:
@@ -179,8 +178,8 @@ async def process(
 def said(server: FakeKubernetes) -> tuple[str, str]:
     """For which files the condition is, and its reason."""
     found = server.get(PODS, POD)
-    reasons = [each["reason"] for each in found["status"].get("conditions", []) if each["type"] == CONDITION]
-    return found["metadata"].get("annotations", {}).get(FILES_HASH, ""), "".join(reasons)
+    reasons = [each["reason"] for each in found["status"].get("conditions", []) if each["type"] == conditions.FILES_LIVE]
+    return found["metadata"].get("annotations", {}).get(annotations.FILES_HASH, ""), "".join(reasons)
 
 
 def events(server: FakeKubernetes) -> list[str]:

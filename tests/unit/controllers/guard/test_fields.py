@@ -9,6 +9,7 @@ from hypothesis import strategies as some
 
 from controllers.guard import fields
 from controllers.guard.record import Path
+from names import writers
 from tests.unit.controllers.guard.examples import EDIT, UP, manager, service
 
 KEYS = some.sampled_from(["a", "b", "spec", "metadata", "status", "labels", "0"])
@@ -196,7 +197,7 @@ MENDED: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]] | None]] = {
 
 @pytest.mark.parametrize(("entries", "after"), MENDED.values(), ids=MENDED)
 def test_fields_under_standalone_s_name_go_to_the_cli(entries: list[dict[str, Any]], after: list[dict[str, Any]] | None) -> None:
-    assert fields.mended({"metadata": {"managedFields": entries}}, fields.PULUMI) == after
+    assert fields.mended({"metadata": {"managedFields": entries}}, writers.PULUMI) == after
 
 
 WHOLE = manager("slipway-guard", "Update", EDIT, {"f:spec": {"f:ports": {}}})
@@ -216,7 +217,7 @@ OF_STANDALONE: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]] | None
 
 @pytest.mark.parametrize(("entries", "after"), OF_STANDALONE.values(), ids=OF_STANDALONE)
 def test_fields_under_the_guard_s_name_go_to_standalone(entries: list[dict[str, Any]], after: list[dict[str, Any]] | None) -> None:
-    assert fields.mended({"metadata": {"managedFields": entries}}, fields.STANDALONE) == after
+    assert fields.mended({"metadata": {"managedFields": entries}}, writers.SLIPWAY) == after
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from controllers.guard.fields import managers
 from controllers.guard.plan import Change, Fights, Marks
 from controllers.guard.record import Declared, ManagedEntry, Path, RecordMeta
 from controllers.runtime.structs import ObjectMeta
+from names import annotations, labels
 from tests.unit.controllers.guard.examples import EDIT, UP, files, manager, service
 
 LATER = "2026-11-23T05:00:00Z"
@@ -97,22 +98,20 @@ def test_marks_are_what_the_deployer_put_on_and_nobody_else() -> None:
 
 def written(*writers: tuple[str, str]) -> RecordMeta:
     """Metadata of the record, written by these."""
-    return RecordMeta(
-        labels={plan.fields.PART_OF: "set", "a": "1"}, managed_fields=tuple(ManagedEntry(name, "", at) for name, at in writers)
-    )
+    return RecordMeta(labels={labels.APPLYSET: "set", "a": "1"}, managed_fields=tuple(ManagedEntry(name, "", at) for name, at in writers))
 
 
 RECORDS: dict[str, tuple[RecordMeta | None, Marks]] = {
-    "standalone": (written(("slipway", UP), ("kubectl-annotate", LATER)), Marks("slipway", "Apply", {plan.fields.PART_OF: "set"})),
-    "made-by-the-cli": (written(("pulumi-kubernetes", UP)), Marks("pulumi-kubernetes", "Update", {plan.fields.PART_OF: "set"})),
-    "changed-by-the-cli": (written(("pulumi-kubernetes-1a", UP)), Marks("pulumi-kubernetes", "Update", {plan.fields.PART_OF: "set"})),
+    "standalone": (written(("slipway", UP), ("kubectl-annotate", LATER)), Marks("slipway", "Apply", {labels.APPLYSET: "set"})),
+    "made-by-the-cli": (written(("pulumi-kubernetes", UP)), Marks("pulumi-kubernetes", "Update", {labels.APPLYSET: "set"})),
+    "changed-by-the-cli": (written(("pulumi-kubernetes-1a", UP)), Marks("pulumi-kubernetes", "Update", {labels.APPLYSET: "set"})),
     "cli-after-standalone": (
         written(("slipway", UP), ("pulumi-kubernetes", EDIT)),
-        Marks("pulumi-kubernetes", "Update", {plan.fields.PART_OF: "set"}),
+        Marks("pulumi-kubernetes", "Update", {labels.APPLYSET: "set"}),
     ),
     "standalone-after-the-cli": (
         written(("slipway", EDIT), ("pulumi-kubernetes", UP)),
-        Marks("slipway", "Apply", {plan.fields.PART_OF: "set"}),
+        Marks("slipway", "Apply", {labels.APPLYSET: "set"}),
     ),
     "gone": (None, Marks("slipway")),
 }
@@ -209,10 +208,10 @@ def test_undeclared_keys_of_data_are_a_change(kind: str, extra: tuple[Path, ...]
 
 LISTED: dict[str, tuple[dict[str, str], dict[str, Any] | None, bool]] = {
     "in-no-list": ({}, None, True),
-    "named": ({plan.DECLARED_IN: "sets"}, {"data": {"files": ""}}, True),
-    "not-named": ({plan.DECLARED_IN: "sets"}, {"data": {"others": ""}}, False),
-    "empty": ({plan.DECLARED_IN: "sets"}, {}, False),
-    "list-is-gone": ({plan.DECLARED_IN: "sets"}, None, False),
+    "named": ({annotations.DECLARED_IN: "sets"}, {"data": {"files": ""}}, True),
+    "not-named": ({annotations.DECLARED_IN: "sets"}, {"data": {"others": ""}}, False),
+    "empty": ({annotations.DECLARED_IN: "sets"}, {}, False),
+    "list-is-gone": ({annotations.DECLARED_IN: "sets"}, None, False),
 }
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from controllers.guard.record import GUARD, KINDS, Declared, read_record
+from controllers.guard.record import KINDS, Declared, read_record
+from names import annotations
 from tests.unit.controllers.guard.examples import entry, files, secret
 
 NAME = ("ConfigMap", "files")
@@ -71,8 +72,8 @@ def test_secret_that_is_being_deleted_guards_nothing() -> None:
 PAUSES: dict[str, tuple[dict[str, str], bool]] = {
     "none": ({}, False),
     "other": ({"a": "b"}, False),
-    "paused": ({GUARD: "paused"}, True),
-    "empty": ({GUARD: ""}, True),
+    "paused": ({annotations.GUARD: "paused"}, True),
+    "empty": ({annotations.GUARD: ""}, True),
 }
 
 

@@ -18,10 +18,6 @@ from controllers.nodeset.pods import node_name, revision, selector
 from controllers.nodeset.reconcile import find_causes
 from controllers.nodeset.status import build_status
 from controllers.nodeset.structs import (
-    ANNOTATION_CHECKED_FIRST,
-    ANNOTATION_DRAIN,
-    LABEL_BUSY,
-    LABEL_REVISION,
     ClaimMeta,
     ClaimRetention,
     ClaimTemplate,
@@ -52,6 +48,7 @@ from controllers.runtime.structs import (
 )
 from controllers.slurm.snapshot import Snapshot
 from controllers.slurm.structs import Job, Node, Number
+from names import annotations, labels
 from slurm.check_results import FAILED, PASSED, CheckResult, Driver, Failure, with_result
 from slurm.reasons import ADMISSION, CHECK, REMEDY, SCALE_IN, UPDATE
 
@@ -96,10 +93,10 @@ def _nodeset(size: int, *, deleted: bool = False, **spec: Any) -> NodeSet:
 
 
 def _pod(nodeset: NodeSet, ordinal: int, present: str, is_bound: bool, is_busy: bool) -> Pod:
-    labels = {**selector(nodeset), LABEL_REVISION: present, LABEL_BUSY: "true" if is_busy else "false"}
-    annotations = {ANNOTATION_CHECKED_FIRST: "true"} if nodeset.spec.checks_before_jobs else {}
+    held = {**selector(nodeset), labels.REVISION: present, labels.BUSY: "true" if is_busy else "false"}
+    about = {annotations.CHECKED_FIRST: "true"} if nodeset.spec.checks_before_jobs else {}
     name = node_name("gpu", ordinal)
-    meta = ObjectMeta(name=name, namespace="slurm", uid=name, creation_timestamp=_MADE, labels=labels, annotations=annotations)
+    meta = ObjectMeta(name=name, namespace="slurm", uid=name, creation_timestamp=_MADE, labels=held, annotations=about)
     if not is_bound:
         return Pod(meta)
     slurmd = ContainerStatus("slurmd", ready=True, state=ContainerState(running=Begun()))
@@ -195,7 +192,7 @@ def _repaired(size: int, state: Any, words: tuple[str, ...], reason: str) -> Lar
 
 def _with_drain_requests(large: LargeSet) -> LargeSet:
     """Each with words of its own."""
-    asked = ({**pod.metadata.annotations, ANNOTATION_DRAIN: f"fan {number}"} for number, pod in enumerate(large.pods))
+    asked = ({**pod.metadata.annotations, annotations.DRAIN_REQUESTED: f"fan {number}"} for number, pod in enumerate(large.pods))
     changed = zip(large.pods, asked, strict=True)
     return replace(large, pods=tuple(replaced(pod, metadata=replaced(pod.metadata, annotations=each)) for pod, each in changed))
 

@@ -10,7 +10,7 @@ from controllers.nodeset.controller import CLAIM_INDEXES, nodeset_of
 from controllers.nodeset.reconcile import Reconciler
 from controllers.nodeset.rounds import World
 from controllers.nodeset.schedule import Next
-from controllers.nodeset.structs import ANNOTATION_BEGINS, ANNOTATION_REASON, NODESETS, SLURM_NODES
+from controllers.nodeset.structs import NODESETS, SLURM_NODES
 from controllers.runtime.api import connect
 from controllers.runtime.clock import Clock
 from controllers.runtime.expectations import Expectations
@@ -20,6 +20,7 @@ from controllers.runtime.writer import Writer
 from controllers.slurm.client import NodeUpdate, SlurmClient, SlurmRefused, SlurmUnreachable
 from controllers.slurm.snapshot import Poller
 from controllers.slurm.structs import Job, Jobs, Node, Nodes, Number, Reservation, Reservations
+from names import annotations
 from slurm.reasons import ADMISSION, NOT_RESPONDING, is_drain_of_a_pod
 from tests.fakes.clock import eventually
 from tests.fakes.kubernetes import FakeKubernetes
@@ -333,13 +334,13 @@ class Cluster:
 
     def machine(self, name: str, cordoned: bool = False, words: str = "", ready: bool = True, begins: str = "") -> None:
         """A Kubernetes node as it is now."""
-        annotations = {ANNOTATION_REASON: words, ANNOTATION_BEGINS: begins}
-        annotations = {key: text for key, text in annotations.items() if text}
+        about = {annotations.REASON: words, annotations.MAINTENANCE_BEGINS: begins}
+        about = {key: text for key, text in about.items() if text}
         conditions = [{"type": "Ready", "status": "True" if ready else "Unknown"}]
         self.server.put(
             KUBE_NODES,
             {
-                "metadata": {"name": name, "annotations": annotations},
+                "metadata": {"name": name, "annotations": about},
                 "spec": {"unschedulable": cordoned},
                 "status": {"conditions": conditions},
             },

@@ -9,7 +9,7 @@ from controllers.nodeset.conditions import build_conditions
 from controllers.nodeset.observe import find_unchecked
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan, plan_nodeset
-from controllers.nodeset.structs import ANNOTATION_CHECKED_FIRST, SLURM_NODES
+from controllers.nodeset.structs import SLURM_NODES
 from controllers.nodeset.workers import Machine
 from controllers.runtime.structs import KUBE_NODES, PODS
 from slurm.check_results import Failure, Request
@@ -120,10 +120,6 @@ def test_roll_waits_for_the_checks() -> None:
     assert plan.roll.unavailable == 1
     plan, _ = planned((HERE, node("IDLE", passed_for=passed("disk", "stream"))))
     assert plan.roll.unavailable == 0
-
-
-def test_component_and_controller_mean_the_same_annotation() -> None:
-    assert CHECKED_FIRST == {ANNOTATION_CHECKED_FIRST: "true"}
 
 
 @pytest.fixture

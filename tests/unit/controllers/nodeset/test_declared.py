@@ -4,24 +4,25 @@ from typing import Any
 
 import pytest
 
-from controllers.nodeset.declared import ANNOTATION_LIST, HOLD, DeclaredSets, plan_declared
+from controllers.nodeset.declared import DeclaredSets, plan_declared
 from controllers.nodeset.structs import NODESETS, NodeSet, NodeSetSpec, PodTemplate
 from controllers.runtime.clock import SYSTEM
 from controllers.runtime.structs import CONFIG_MAPS, ConfigMap, ObjectMeta
 from controllers.runtime.writer import Writer
+from names import annotations, finalizers
 from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster
 
 LIST = ("slurm", "dev-node-sets")
 
 
-def declared(*names: str, deleting: bool = False, finalizers: tuple[str, ...] = (HOLD,)) -> ConfigMap:
+def declared(*names: str, deleting: bool = False, finalizers: tuple[str, ...] = (finalizers.NODE_SETS,)) -> ConfigMap:
     meta = ObjectMeta(name=LIST[1], namespace="slurm", deletion_timestamp="now" if deleting else None, finalizers=finalizers)
     return ConfigMap(meta, dict.fromkeys(names, ""))
 
 
 def nodeset(name: str = "gpu", listed_in: str | None = LIST[1], deleting: bool = False) -> NodeSet:
-    annotations = {ANNOTATION_LIST: listed_in} if listed_in else {}
-    meta = ObjectMeta(name=name, namespace="slurm", annotations=annotations, deletion_timestamp="now" if deleting else None)
+    about = {annotations.DECLARED_IN: listed_in} if listed_in else {}
+    meta = ObjectMeta(name=name, namespace="slurm", annotations=about, deletion_timestamp="now" if deleting else None)
     return NodeSet(meta, NodeSetSpec(cluster="dev", template=PodTemplate({})))
 
 
@@ -57,7 +58,7 @@ def test_list_goes_when_no_set_names_it(sets: list[NodeSet], found: ConfigMap, i
 
 
 def put_list(cluster: Cluster, *names: str) -> None:
-    meta: dict[str, Any] = {"namespace": "slurm", "name": LIST[1], "finalizers": [HOLD]}
+    meta: dict[str, Any] = {"namespace": "slurm", "name": LIST[1], "finalizers": [finalizers.NODE_SETS]}
     cluster.server.put(CONFIG_MAPS, {"metadata": meta, "data": dict.fromkeys(names, "")})
 
 
@@ -70,7 +71,7 @@ def look(cluster: Cluster) -> DeclaredSets:
 async def test_busy_set_that_is_declared_no_more_is_drained_and_holds_the_list_until_its_job_has_ended(cluster: Cluster) -> None:
     put_list(cluster, "gpu")
     cluster.declare(replicas=1)
-    cluster.server.patch(NODESETS, KEY, {"metadata": {"annotations": {ANNOTATION_LIST: LIST[1]}}})
+    cluster.server.patch(NODESETS, KEY, {"metadata": {"annotations": {annotations.DECLARED_IN: LIST[1]}}})
     await cluster.rounds(4)
     cluster.slurm.start_job("gpu-0", 7)
     await look(cluster).look()
@@ -96,7 +97,7 @@ async def test_busy_set_that_is_declared_no_more_is_drained_and_holds_the_list_u
 async def test_new_set_is_not_deleted_on_old_news_of_its_list(cluster: Cluster) -> None:
     put_list(cluster, "cpu")
     cluster.declare(replicas=1)
-    cluster.server.patch(NODESETS, KEY, {"metadata": {"annotations": {ANNOTATION_LIST: LIST[1]}}})
+    cluster.server.patch(NODESETS, KEY, {"metadata": {"annotations": {annotations.DECLARED_IN: LIST[1]}}})
     await cluster.process.caught_up()
     looking = look(cluster)
     cluster.server.freeze()  # watches say nothing more, so the informer does not hear that the set is on the list

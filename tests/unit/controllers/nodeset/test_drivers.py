@@ -11,10 +11,10 @@ from controllers.nodeset.observe import Surroundings, observe
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.plans.causes import find_causes_of
-from controllers.nodeset.structs import LABEL_REVISION
 from controllers.runtime.structs import Condition, ObjectMeta, Pod, PodStatus
 from controllers.slurm.snapshot import Snapshot
 from controllers.slurm.structs import Node
+from names import labels
 from slurm.check_results import CheckResult, Driver, with_result
 from tests.unit.controllers.nodeset.examples import CURRENT, NOW, acts_of, nodeset
 
@@ -54,7 +54,7 @@ def test_fewer_than_half_differ_and_no_more_are_drained_than_may_be(drivers: dic
 def observed_of(extras: list[str], checks: tuple[str, ...] | None = ("gpu",), pods: int | None = None) -> Observed:
     ready = PodStatus(phase="Running", conditions=(Condition("Ready", "True"),))
     made = [
-        Pod(ObjectMeta(f"gpu-{at}", "slurm", uid=f"p{at}", labels={LABEL_REVISION: CURRENT}), status=ready)
+        Pod(ObjectMeta(f"gpu-{at}", "slurm", uid=f"p{at}", labels={labels.REVISION: CURRENT}), status=ready)
         for at in range(len(extras) if pods is None else pods)
     ]
     nodes = {f"gpu-{at}": Node(f"gpu-{at}", ("IDLE", "CLOUD"), extra=extra) for at, extra in enumerate(extras)}

@@ -9,9 +9,10 @@ from controllers.nodeset.looks import STALE_S
 from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S, GHOST_S
 from controllers.nodeset.rounds import DELETION_FRESH_S, SWEEP_S
 from controllers.nodeset.schedule import SOON_S
-from controllers.nodeset.structs import FINALIZER, LABEL_BUSY, LABEL_CLUSTER, LABEL_NODESET, NODESETS
+from controllers.nodeset.structs import NODESETS
 from controllers.nodeset.writes.pods import TAKEN_S
 from controllers.runtime.structs import BUDGETS, CONFIG_MAPS, KUBE_NODES, PODS
+from names import finalizers, labels
 from slurm.reasons import RESUME_FAILED
 from tests.fakes.clock import eventually, settle
 from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster
@@ -24,7 +25,7 @@ async def test_fixed_set_comes_up_and_says_ready(cluster: Cluster) -> None:
     assert set(cluster.pods()) == {"gpu-0", "gpu-1", "gpu-2"}
     said = cluster.status()
     assert (said["phase"], said["ready"], said["wanted"]) == ("Ready", 3, 3)
-    assert FINALIZER in cluster.server.get(NODESETS, KEY)["metadata"]["finalizers"]
+    assert finalizers.DRAIN in cluster.server.get(NODESETS, KEY)["metadata"]["finalizers"]
     assert cluster.server.get(BUDGETS, KEY)["spec"].keys() == {"minAvailable", "selector"}, "no rule that asks for the set's scale"
 
 
@@ -72,13 +73,13 @@ async def test_pod_that_lost_its_label_is_named_left_alone_and_taken_back_with_i
     cluster.declare(replicas=2)
     await cluster.rounds(4)
     uid = cluster.server.get(PODS, ("slurm", "gpu-0"))["metadata"]["uid"]
-    cluster.server.patch(PODS, ("slurm", "gpu-0"), {"metadata": {"labels": {LABEL_NODESET: None}}})
+    cluster.server.patch(PODS, ("slurm", "gpu-0"), {"metadata": {"labels": {labels.NODESET: None}}})
     await cluster.rounds(2)
     cluster.process.later_s += TAKEN_S
     await cluster.rounds(2)
     assert cluster.status()["phase"] == "Degraded"
-    assert f"kubectl -n slurm label --overwrite pod gpu-0 {LABEL_CLUSTER}=dev {LABEL_NODESET}=gpu" in cluster.status()["why"]
-    cluster.server.patch(PODS, ("slurm", "gpu-0"), {"metadata": {"labels": {LABEL_NODESET: "gpu"}}})
+    assert f"kubectl -n slurm label --overwrite pod gpu-0 {labels.CLUSTER}=dev {labels.NODESET}=gpu" in cluster.status()["why"]
+    cluster.server.patch(PODS, ("slurm", "gpu-0"), {"metadata": {"labels": {labels.NODESET: "gpu"}}})
     await cluster.rounds(2)
     assert cluster.status()["phase"] == "Ready"
     assert cluster.server.get(PODS, ("slurm", "gpu-0"))["metadata"]["uid"] == uid
@@ -252,7 +253,7 @@ async def test_busy_label_follows_jobs(cluster: Cluster) -> None:
     await cluster.rounds(4)
 
     def busy() -> dict[str, str]:
-        return {key[1]: cluster.server.get(PODS, key)["metadata"]["labels"][LABEL_BUSY] for key in cluster.server.keys(PODS)}
+        return {key[1]: cluster.server.get(PODS, key)["metadata"]["labels"][labels.BUSY] for key in cluster.server.keys(PODS)}
 
     assert busy() == {"gpu-0": "false", "gpu-1": "false"}
     cluster.slurm.start_job("gpu-1", 7)

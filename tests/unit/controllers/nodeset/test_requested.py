@@ -8,10 +8,11 @@ from controllers.nodeset.observe import worker_pod
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.plans.causes import find_causes_of
-from controllers.nodeset.structs import ANNOTATION_DRAIN, SLURM_NODES
+from controllers.nodeset.structs import SLURM_NODES
 from controllers.nodeset.undrained import build_undrained
 from controllers.nodeset.workers import Machine
 from controllers.runtime.structs import PODS, ObjectMeta, Pod
+from names import annotations
 from slurm.check_results import Failure
 from slurm.reasons import SCALE_IN, UPDATE, check, cordon, requested
 from tests.unit.controllers.nodeset.examples import acts_of, look, node, nodeset, pod
@@ -90,10 +91,10 @@ def test_roll_leaves_a_pod_alone_that_asks_for_a_drain() -> None:
     ("annotations", "words"),
     [
         pytest.param({}, "", id="none"),
-        pytest.param({ANNOTATION_DRAIN: "link is slow"}, "link is slow", id="words"),
-        pytest.param({ANNOTATION_DRAIN: ""}, "no reason given", id="no-words"),
-        pytest.param({ANNOTATION_DRAIN: "\x1b\n"}, "no reason given", id="nothing-to-read"),
-        pytest.param({ANNOTATION_DRAIN: "a\x07\nb" + "x" * 500}, "a b" + "x" * 197, id="bell-and-long"),
+        pytest.param({annotations.DRAIN_REQUESTED: "link is slow"}, "link is slow", id="words"),
+        pytest.param({annotations.DRAIN_REQUESTED: ""}, "no reason given", id="no-words"),
+        pytest.param({annotations.DRAIN_REQUESTED: "\x1b\n"}, "no reason given", id="nothing-to-read"),
+        pytest.param({annotations.DRAIN_REQUESTED: "a\x07\nb" + "x" * 500}, "a b" + "x" * 197, id="bell-and-long"),
     ],
 )
 def test_annotation_is_read_as_words_of_others(annotations: dict[str, str], words: str) -> None:
@@ -117,7 +118,7 @@ async def test_process_killed_after_any_write_is_followed_by_one_that_drains_and
     key = "slurm", "gpu-0"
     cluster.declare(nodes=2, replicas=2)
     await cluster.rounds(4)
-    cluster.server.patch(PODS, key, {"metadata": {"annotations": {ANNOTATION_DRAIN: "link \x1bis slow : Not responding"}}})
+    cluster.server.patch(PODS, key, {"metadata": {"annotations": {annotations.DRAIN_REQUESTED: "link \x1bis slow : Not responding"}}})
     await killed_at(cluster, allowed, rounds=3)
     await cluster.rounds(2)
     assert cluster.slurm.reasons["gpu-0"] == REASON
@@ -126,7 +127,7 @@ async def test_process_killed_after_any_write_is_followed_by_one_that_drains_and
     writes = len(cluster.slurm.updates)
     await cluster.rounds(3)
     assert len(cluster.slurm.updates) == writes, "it is drained once"
-    cluster.server.patch(PODS, key, {"metadata": {"annotations": {ANNOTATION_DRAIN: None}}})
+    cluster.server.patch(PODS, key, {"metadata": {"annotations": {annotations.DRAIN_REQUESTED: None}}})
     await killed_at(cluster, allowed, rounds=3)
     await cluster.rounds(2)
     assert "DRAIN" not in cluster.slurm.words["gpu-0"]
@@ -137,7 +138,7 @@ async def test_request_ends_with_its_pod(cluster: Cluster) -> None:
     key = "slurm", "gpu-0"
     cluster.declare(nodes=1, replicas=1)
     await cluster.rounds(4)
-    cluster.server.patch(PODS, key, {"metadata": {"annotations": {ANNOTATION_DRAIN: "link is slow"}}})
+    cluster.server.patch(PODS, key, {"metadata": {"annotations": {annotations.DRAIN_REQUESTED: "link is slow"}}})
     await cluster.rounds(2)
     assert cluster.slurm.reasons["gpu-0"] == REASON
     cluster.server.remove(PODS, key)

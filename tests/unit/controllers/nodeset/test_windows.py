@@ -10,10 +10,11 @@ from controllers.nodeset.machine_causes import announced_cause, read_begin
 from controllers.nodeset.observe import machine
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.plans.windows import Windows, find_orphans
-from controllers.nodeset.structs import ANNOTATION_BEGINS, ANNOTATION_EC2_BEGINS, GROUP_VERSION, NODESETS
+from controllers.nodeset.structs import NODESETS
 from controllers.nodeset.workers import Machine, WorkerNode, WorkerPod
 from controllers.nodeset.writes.windows import release_orphans
 from controllers.runtime.structs import PODS, KubeNode, ObjectMeta
+from names import annotations, crds
 from tests.unit.controllers.nodeset.examples import NOW, look, node, nodeset, pod
 from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster
 from tests.unit.controllers.nodeset.test_killed import killed_at
@@ -81,7 +82,7 @@ def test_nothing_is_reserved_while_slurm_is_silent() -> None:
 )
 def test_annotation_is_read_as_a_time_and_told_as_a_cause_that_takes_no_job_away(text: str, begin: datetime | None) -> None:
     assert read_begin(text) == (begin.timestamp() if begin else None)
-    cause = announced_cause(ANNOTATION_BEGINS, text)
+    cause = announced_cause(annotations.MAINTENANCE_BEGINS, text)
     assert (cause.name, cause.kind, cause.wish) == ("annotation/maintenance-begins", "maintenance", "none")
     assert ("is no time" in cause.evidence) == (begin is None)
 
@@ -97,11 +98,11 @@ def test_annotation_is_read_as_a_time_and_told_as_a_cause_that_takes_no_job_away
     ],
 )
 def test_the_earlier_of_two_announcements_counts(own: str, of_ec2: str, begins: str | None, is_unread: bool) -> None:
-    annotations = {name: text for name, text in ((ANNOTATION_BEGINS, own), (ANNOTATION_EC2_BEGINS, of_ec2)) if text}
-    seen = machine(KubeNode(ObjectMeta(name="m", annotations=annotations)))
+    about = {name: text for name, text in ((annotations.MAINTENANCE_BEGINS, own), (annotations.EC2_MAINTENANCE_BEGINS, of_ec2)) if text}
+    seen = machine(KubeNode(ObjectMeta(name="m", annotations=about)))
     assert seen.maintenance_begins == (read_begin(begins) if begins else None)
     assert seen.is_announcement_unread == is_unread
-    assert len(seen.causes) == len(annotations)
+    assert len(seen.causes) == len(about)
 
 
 def at(seconds: int) -> str:
@@ -136,7 +137,7 @@ async def test_set_deleted_while_slurm_is_silent_leaves_no_reservation(cluster: 
     assert set(cluster.slurm.reserved) == {"slipway-event-gpu-0", "by carol"}, "as the set is there"
     cluster.slurm.is_silent = True
     cluster.server.remove(PODS, ("slurm", "gpu-0"))  # its Kubernetes node was deleted
-    cluster.server.objects.delete(cluster.server.objects.kind(GROUP_VERSION, "nodesets"), KEY)
+    cluster.server.objects.delete(cluster.server.objects.kind(crds.API_VERSION, "nodesets"), KEY)
     await cluster.rounds(3)
     assert KEY not in cluster.server.keys(NODESETS)
     await release_orphans(cluster.process.world)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from names import ports
 from programs.munged import daemon, keys
 from programs.munged.daemon import Munged, dial
 from programs.munged.plan import Dial, Step
@@ -141,11 +142,11 @@ def test_stop_before_munged_is_there_is_not_lost(folder: Path) -> None:
 
 
 def test_dial_tells_a_closed_port_from_silence(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(daemon, "SLURMCTLD_PORT", port)
+    monkeypatch.setattr(ports, "SLURMCTLD", port)
     assert dial("127.0.0.1") is Dial.ANSWERED
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        monkeypatch.setattr(daemon, "SLURMCTLD_PORT", closed.getsockname()[1])
+        monkeypatch.setattr(ports, "SLURMCTLD", closed.getsockname()[1])
         assert dial("127.0.0.1") is Dial.REFUSED
 
     found = threading.Event()

@@ -1,0 +1,15 @@
+"""Who writes at the Kubernetes API: field managers of objects, and reporters of events."""
+
+SLIPWAY = "slipway"
+"""Field manager of `slipway up` and of the controllers."""
+GUARD = "slipway-guard"
+EC2 = "slipway-ec2"
+"""Of the machines' conditions and of what the program for EC2 remembers."""
+EC2_TOPOLOGY = "slipway-ec2-topology"
+"""Of the machines' labels."""
+PULUMI = "pulumi-kubernetes"
+"""Field manager of Pulumi's Kubernetes provider when it creates an object."""
+
+NODESET_CONTROLLER_REPORTS = "slipway.dev/nodeset-controller"
+FILES_CONTROLLER_REPORTS = "slipway.dev/files-controller"
+GUARD_REPORTS = "slipway.dev/guard"

@@ -1,0 +1,85 @@
+"""Each name that crosses a border has one owner: names/. No other Python of the product spells it, and what cannot import it agrees."""
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from types import ModuleType
+
+import pytest
+
+from names import annotations, conditions, crds, finalizers, labels, ports, writers
+from tests.plan.conftest import ROOT
+
+ROOMS = ("changes", "components", "configs", "controllers", "images", "policies", "programs", "provider", "slurm", "standalone")
+"""The rooms whose Python imports names/. `local` imports nothing of ours: it works without Slipway."""
+BUNDLED = "programs/node_checks/"
+EXCEPTIONS = {
+    "configs/cluster_args.py": "generated from the models' docstrings",
+    "configs/models/": "examples of a stack file are a user's own words",
+    BUNDLED: "checks run as bundles where no package of ours is, and each job pays for what `beside` imports",
+}
+
+
+def values(module: ModuleType) -> dict[str, object]:
+    return {name: value for name, value in vars(module).items() if name.isupper()}
+
+
+@cache
+def constants() -> tuple[tuple[str, int, object], ...]:
+    """File, line and value of each constant in the product's Python: no docstrings, and an f-string in its constant parts."""
+    listed = subprocess.run(["git", "ls-files", *(f"{room}/*.py" for room in ROOMS)], cwd=ROOT, capture_output=True, text=True, check=True)
+    files = [file for file in listed.stdout.split() if not file.startswith(tuple(EXCEPTIONS))]
+    return tuple((file, line, value) for file in files for line, value in _constants(ast.parse((ROOT / file).read_text())))
+
+
+def _constants(tree: ast.AST) -> Iterator[tuple[int, object]]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            continue
+        if isinstance(node, ast.Constant):
+            yield node.lineno, node.value
+        yield from _constants(node)
+
+
+def spelled(pattern: str) -> list[tuple[str, int, str]]:
+    found = re.compile(pattern)
+    return [(file, line, value) for file, line, value in constants() if isinstance(value, str) and found.search(value)]
+
+
+def test_constants_of_the_product_are_found() -> None:
+    assert len(constants()) > 10_000
+
+
+@pytest.mark.parametrize("module", [labels, annotations, finalizers, conditions, crds, ports], ids=lambda each: each.__name__)
+def test_every_name_has_one_spelling(module: ModuleType) -> None:
+    given = list(values(module).values())
+    shared = {ports.EC2} if module is ports else set[int]()
+    assert [value for value in set(given) if given.count(value) > 1] == list(shared)
+
+
+def test_no_other_python_spells_a_name_of_kubernetes() -> None:
+    """A stack file's own label, such as one of machines, may begin like ours."""
+    assert spelled(r"slipway\.dev\b") == []
+    keys = [value for value in values(labels).values() if not str(value).startswith("slipway.dev")]
+    assert spelled("|".join(re.escape(str(key)) for key in keys)) == []
+    managers = [value for value in values(writers).values() if value != writers.SLIPWAY]
+    assert spelled(rf"^({'|'.join(re.escape(str(manager)) for manager in managers)})$") == []
+
+
+def test_no_other_python_spells_a_port() -> None:
+    numbers = set(values(ports).values())
+    assert [(file, line, value) for file, line, value in constants() if type(value) is int and value in numbers] == []
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        pytest.param("images/slurm/sshd_config", f"Port {ports.LOGIN_SSH}", id="sshd-of-logins"),
+        pytest.param("images/slurm/root/bcast.c", f"EXPORTED in_port_t slipway_held_port = {ports.SLURMD};", id="held-port"),
+        pytest.param("configs/render/templates/ganesha.conf.j2", f"NFS_Port = {ports.NFS};", id="ganesha"),
+    ],
+)
+def test_what_cannot_import_agrees(file: str, line: str) -> None:
+    assert line in [text.strip() for text in (ROOT / file).read_text().splitlines()]
