@@ -10,7 +10,7 @@ from components import network
 from components.labels import Manifest, labels, metadata, object_name, outside_name, selector
 from components.pods import PodDefaults, confined, empty_volume, http_probe, lost_node_tolerations, mount, pod_template, resources
 from configs.yaml_text import parse
-from names import ports
+from names import ports, variables
 
 CONTROLLER_UID = 65532
 """The user in the controllers' image."""
@@ -109,7 +109,7 @@ def container(
     knows_its_name: bool = True,
 ) -> Manifest:
     """The container that runs `python -m MODULE`, told its cluster and `env`, and its own name where it `knows_its_name`."""
-    said = {"SLIPWAY_CLUSTER": pods["cluster"], "SLIPWAY_NAMESPACE": pods["namespace"], **env}
+    said = {variables.CLUSTER: pods["cluster"], variables.NAMESPACE: pods["namespace"], **env}
     itself = {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
     return {
         "name": name,

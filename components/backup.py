@@ -31,6 +31,7 @@ from components.pods import (
 from components.shared_mounts import SharedMountArgs, build_mount, build_volume, shared_mount
 from configs.models.backup import Backup as BackupConfig
 from configs.models.cluster import Cluster
+from names import variables
 
 BACKUP_PATH = "/backup"
 DATABASE_PROGRAMS = ("backup", "database")
@@ -119,8 +120,8 @@ def build_cron_job(args: BackupArgs) -> Manifest:
         ],
         {
             **client_env(cluster, external),
-            "SLIPWAY_BACKUP_KEEP": str(args["keep"]),
-            "SLIPWAY_STATE_BACKUP_S": str(args["state_interval_s"]),
+            variables.BACKUP_KEEP: str(args["keep"]),
+            variables.STATE_BACKUP_S: str(args["state_interval_s"]),
         },
         command=program_command("backup", module="database_backup"),
         workingDir=PACKAGES_PATH,
@@ -166,7 +167,7 @@ def build_folders(pods: PodDefaults, volume: SharedMountArgs, folders: Mapping[s
         f"{volume['name']}-folders",
         "own-folders.sh",
         [build_mount(volume)],
-        {"SLIPWAY_FOLDERS": " ".join(f"{folder}:{uid}" for folder, uid in folders.items())},
+        {variables.FOLDERS: " ".join(f"{folder}:{uid}" for folder, uid in folders.items())},
         securityContext={
             "runAsUser": 0,
             "runAsGroup": 0,
@@ -217,7 +218,7 @@ def build_state_backup(args: BackupArgs, state: Manifest) -> Manifest:
         "state-backup",
         "",
         [{**state, "readOnly": True}, build_mount(args["volume"]), *program_mounts(*STATE_PROGRAMS)],
-        {"SLIPWAY_STATE_BACKUP_S": str(args["state_interval_s"]), "SLIPWAY_BACKUP_KEEP": str(args["keep"])},
+        {variables.STATE_BACKUP_S: str(args["state_interval_s"]), variables.BACKUP_KEEP: str(args["keep"])},
         command=program_command("backup", module="state_backup"),
         workingDir=PACKAGES_PATH,
         requests=("10m", "32Mi"),

@@ -47,7 +47,7 @@ from components.pods import (
 from components.shared_mounts import SharedMountArgs
 from components.users import identity_volume, users_mount, users_name, users_volume
 from configs.models.cluster import Cluster
-from names import ports
+from names import ports, variables
 
 _STATE_PATH = "/var/spool/slurmctld"
 """Where slurmctld's disk is mounted; its state is in a folder of its own there, since a new disk may be open to all."""
@@ -205,7 +205,7 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
             # Of the scripts, slurmctld runs those for PrologSlurmctld and MailProg.
             *(*program_mounts("slurmctld", *(("mail",) if "mail" in args else ())), scripts_mount()),
         ],
-        {"SLIPWAY_KEY_SPREAD_S": str(args["key_spread_s"])},
+        {variables.KEY_SPREAD_S: str(args["key_spread_s"])},
         requests=("100m", "128Mi"),
         limit=_SLURMCTLD_MEMORY,
         command=daemon_command("slurmctld"),

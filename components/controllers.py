@@ -13,7 +13,7 @@ from components.labels import Manifest, object_name, selector
 from components.objects import declare
 from components.pods import PodDefaults, mount, secret_volume
 from configs.models.cluster import Cluster
-from names import ports
+from names import ports, variables
 
 COMPONENT = "nodeset-controller"
 """Tail of its objects' names: `<cluster>-nodeset-controller`."""
@@ -140,12 +140,12 @@ def _controller(args: ControllersArgs) -> Manifest:
     pods = args["pods"]
     cluster, namespace = pods["cluster"], pods["namespace"]
     env = {
-        "SLIPWAY_SLURMRESTD": f"http://{object_name(cluster, 'slurmrestd')}.{namespace}:{ports.SLURMRESTD}",
-        "SLIPWAY_JWT_KEY": f"{_KEY_PATH}/jwt_hs256.key",
+        variables.SLURMRESTD: f"http://{object_name(cluster, 'slurmrestd')}.{namespace}:{ports.SLURMRESTD}",
+        variables.JWT_KEY: f"{_KEY_PATH}/jwt_hs256.key",
     }
     if args["asks_ec2"]:
-        env["SLIPWAY_EC2"] = f"http://{object_name(cluster, 'ec2')}.{namespace}:{ports.EC2}/steps"
-        env["SLIPWAY_EC2_TOKEN"] = f"{_EC2_TOKEN_PATH}/token"
+        env[variables.EC2] = f"http://{object_name(cluster, 'ec2')}.{namespace}:{ports.EC2}/steps"
+        env[variables.EC2_TOKEN] = f"{_EC2_TOKEN_PATH}/token"
     ec2_mounts = [mount("ec2", _EC2_TOKEN_PATH, read_only=True)] if args["asks_ec2"] else []
     return api_programs.container(
         pods,

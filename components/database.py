@@ -7,6 +7,7 @@ from components.labels import Manifest, object_name
 from components.pods import mount, secret_volume
 from configs.models.cluster import Cluster
 from configs.render.slurm import CA_FILE, SYSTEM_CA_FILE
+from names import variables
 
 PASSWORD_PATH = "/etc/slipway/mariadb"  # noqa: S105 - a folder
 _CA_PATH = str(Path(CA_FILE).parent)
@@ -57,13 +58,13 @@ def password_secret(cluster: str, external: ExternalDatabaseArgs | None) -> str:
 def client_env(cluster: str, external: ExternalDatabaseArgs | None) -> dict[str, str]:
     """What programs/database reads."""
     if external is None:
-        return {"SLIPWAY_MARIADB_HOST": object_name(cluster, "mariadb")}
+        return {variables.MARIADB_HOST: object_name(cluster, "mariadb")}
     return {
-        "SLIPWAY_MARIADB_HOST": external["host"],
-        "SLIPWAY_MARIADB_PORT": str(external["port"]),
-        "SLIPWAY_MARIADB_USER": external["user"],
-        "SLIPWAY_MARIADB_DATABASE": external["database"],
-        "SLIPWAY_MARIADB_TLS": (CA_FILE if "ca_secret" in external else SYSTEM_CA_FILE) if external["tls"] else "off",
+        variables.MARIADB_HOST: external["host"],
+        variables.MARIADB_PORT: str(external["port"]),
+        variables.MARIADB_USER: external["user"],
+        variables.MARIADB_DATABASE: external["database"],
+        variables.MARIADB_TLS: (CA_FILE if "ca_secret" in external else SYSTEM_CA_FILE) if external["tls"] else "off",
     }
 
 

@@ -12,7 +12,7 @@ from components.objects import declare, secret
 from components.pods import PodDefaults, mount, secret_volume, service
 from configs.models.cluster import Cluster
 from configs.models.ec2 import Ec2
-from names import ports
+from names import ports, variables
 
 COMPONENT = "ec2"
 """Tail of its objects' names: `<cluster>-ec2`."""
@@ -113,13 +113,13 @@ def build_deployment(args: Ec2Args) -> Manifest:
 def _container(args: Ec2Args) -> Manifest:
     config = args["config"]
     env = {
-        "SLIPWAY_TOKEN": f"{_TOKEN_PATH}/token",
-        "SLIPWAY_EVERY_S": str(config.every_s),
-        "SLIPWAY_GRACE_S": str(config.impaired_s),
-        "SLIPWAY_MAX_PER_HOUR": str(config.max_per_hour),
-        "SLIPWAY_REQUESTS_PORT": str(ports.EC2),
-        **({"SLIPWAY_TOPOLOGY_LABELS": "true"} if config.topology_labels else {}),
-        **({"SLIPWAY_STEPS": ",".join(args["steps"])} if args["steps"] else {}),
+        variables.TOKEN: f"{_TOKEN_PATH}/token",
+        variables.EVERY_S: str(config.every_s),
+        variables.GRACE_S: str(config.impaired_s),
+        variables.MAX_PER_HOUR: str(config.max_per_hour),
+        variables.REQUESTS_PORT: str(ports.EC2),
+        **({variables.TOPOLOGY_LABELS: "true"} if config.topology_labels else {}),
+        **({variables.STEPS: ",".join(args["steps"])} if args["steps"] else {}),
         "AWS_REGION": config.region,
         "AWS_EC2_METADATA_DISABLED": "true",  # the role of the machine is none of ours
     }

@@ -38,7 +38,7 @@ from components.shared_root import settings_name
 from components.users import identity_volume, keys_mount, user_keys_name, users_mount, users_name
 from configs.models.cluster import Cluster
 from configs.render import login
-from names import ports
+from names import ports, variables
 
 _LEAVE_S = 30
 """Seconds that a pod gets to end, on top of what its sessions get."""
@@ -199,7 +199,7 @@ def _pod(args: LoginNodesArgs) -> Manifest:
             *(build_mount(source) for source in args["mounts"]),
             *([mount("root", ROOT_SETTINGS, read_only=True)] if "root" in args else []),
         ],
-        {"SLIPWAY_DRAIN_GRACE_S": str(args["drain_grace_s"]), **({"SLIPWAY_HOME_KEYS": "1"} if args["home_keys"] else {})},
+        {variables.DRAIN_GRACE_S: str(args["drain_grace_s"]), **({variables.HOME_KEYS: "1"} if args["home_keys"] else {})},
         requests=("50m", "128Mi"),
         limit="",  # its memory is that of its users' sessions, which have limits each
         command=daemon_command("login"),

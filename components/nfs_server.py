@@ -32,7 +32,7 @@ from configs.models.cluster import Cluster
 from configs.models.nfs_server import NfsServer as NfsServerConfig
 from configs.models.storage import Disk
 from configs.render import nfs_server
-from names import ports
+from names import ports, variables
 from names.annotations import CONFIG
 
 COMPONENT = "nfs"
@@ -147,7 +147,7 @@ def build_server(args: NfsServerArgs) -> Manifest:
         ],
         command=pump_command("nfs-ganesha", *program_command("nfs_server")),
         workingDir=PACKAGES_PATH,
-        env={"SLIPWAY_FOLDERS": " ".join(f"{folder['name']}:{folder['mode']}" for folder in args["folders"])},
+        env={variables.FOLDERS: " ".join(f"{folder['name']}:{folder['mode']}" for folder in args["folders"])},
         requests=("100m", "256Mi"),
         limit=DAEMON_MEMORY,
         ports=[{"name": COMPONENT, "containerPort": ports.NFS}],

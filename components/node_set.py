@@ -56,8 +56,7 @@ from configs.render import shared_root, slurm
 from configs.render.gpu_jobs import FOLDER as GPU_JOBS_PATH
 from configs.render.gpu_jobs import HOST_FOLDER, notes_gpu_jobs
 from configs.render.health_checks import checks_beside_jobs
-from names import annotations, crds, ports
-from slurm.instances import ENVIRONMENT as MACHINE
+from names import annotations, crds, ports, variables
 
 TMP_PATH = shared_root.TMP
 CONTAINERS_PATH = shared_root.CONTAINERS
@@ -335,16 +334,16 @@ def _lost_machine_tolerations() -> list[Manifest]:
 
 def _slurmd(args: NodeSetArgs) -> Manifest:
     env = {
-        "SLIPWAY_NODESET": args["name"],
-        "SLIPWAY_DRAIN_GRACE_S": str(args["drain_grace_s"]),
-        "SLIPWAY_GPUS": str(args["gpus"]),
-        "SLIPWAY_SIMULATED_GPUS": str(args["gpus"] if args["simulated_gpus"] else 0),
-        **({"SLIPWAY_DECLARED_GPUS": json.dumps(args["declared_gpus"])} if "declared_gpus" in args else {}),
-        **({"SLIPWAY_JOB_PROCESSES": args["job_processes"]} if args["job_processes"] else {}),
-        **({"SLIPWAY_JOB_DISKS": args["job_disks"]} if args["job_disks"] else {}),
-        **({"SLIPWAY_ELASTIC": "1"} if "max" in args else {}),
-        **({"SLIPWAY_CHECKED_FIRST": "1"} if args["checks_before_jobs"] else {}),
-        **({"SLIPWAY_GPU_METRICS": "1"} if _simulates_exporter(args) else {}),
+        variables.NODESET: args["name"],
+        variables.DRAIN_GRACE_S: str(args["drain_grace_s"]),
+        variables.GPUS: str(args["gpus"]),
+        variables.SIMULATED_GPUS: str(args["gpus"] if args["simulated_gpus"] else 0),
+        **({variables.DECLARED_GPUS: json.dumps(args["declared_gpus"])} if "declared_gpus" in args else {}),
+        **({variables.JOB_PROCESSES: args["job_processes"]} if args["job_processes"] else {}),
+        **({variables.JOB_DISKS: args["job_disks"]} if args["job_disks"] else {}),
+        **({variables.ELASTIC: "1"} if "max" in args else {}),
+        **({variables.CHECKED_FIRST: "1"} if args["checks_before_jobs"] else {}),
+        **({variables.GPU_METRICS: "1"} if _simulates_exporter(args) else {}),
     }
     mounts = [
         *(users_mount(args.get("identity")), munge_key_mount(), mount("spool", SPOOL_PATH)),
@@ -363,7 +362,7 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
     slurmd = container(args["pods"], "slurmd", "", mounts, env, command=daemon_command("worker"))
     return {
         **slurmd,
-        "env": [*slurmd["env"], {"name": MACHINE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+        "env": [*slurmd["env"], {"name": variables.MACHINE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
         "workingDir": PACKAGES_PATH,
         "resources": build_resources(args),
         "ports": [{"name": name, "containerPort": port} for name, port in listening],

@@ -10,7 +10,7 @@ from components.objects import declare
 from components.pods import CLUSTER_DOMAIN, PodDefaults, mount, secret_volume, service
 from configs.models.cluster import Cluster
 from configs.render.slurm import private_data
-from names import ports
+from names import ports, variables
 
 COMPONENT = "page"
 """Tail of its objects' names: `<cluster>-page`."""
@@ -114,11 +114,11 @@ def _page(args: PageArgs) -> Manifest:
     pods = args["pods"]
     cluster, namespace = pods["cluster"], pods["namespace"]
     env = {
-        "SLIPWAY_SLURMRESTD": f"http://{object_name(cluster, 'slurmrestd')}.{namespace}:{ports.SLURMRESTD}",
-        "SLIPWAY_JWT_KEY": f"{_KEY_PATH}/jwt_hs256.key",
-        "SLIPWAY_HISTORY": "/tmp/history.json",  # noqa: S108 - a mount of the pod's own
-        "SLIPWAY_HOSTS": ",".join(args["hosts"]),
-        **({"SLIPWAY_HIDDEN": ",".join(args["hidden"])} if args["hidden"] else {}),
+        variables.SLURMRESTD: f"http://{object_name(cluster, 'slurmrestd')}.{namespace}:{ports.SLURMRESTD}",
+        variables.JWT_KEY: f"{_KEY_PATH}/jwt_hs256.key",
+        variables.HISTORY: "/tmp/history.json",  # noqa: S108 - a mount of the pod's own
+        variables.HOSTS: ",".join(args["hosts"]),
+        **({variables.HIDDEN: ",".join(args["hidden"])} if args["hidden"] else {}),
     }
     return api_programs.container(
         pods,

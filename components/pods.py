@@ -10,7 +10,7 @@ from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import SKIP_AWAIT
 from configs.models.cluster import Cluster
 from configs.models.node_pool import Taint
-from slurm import logs
+from names import variables
 from slurm.people import ACCOUNTS
 
 SLURM_UID = ACCOUNTS["slurm"]
@@ -119,7 +119,7 @@ def container(
     `requests` are CPU and memory, `limit` is the most memory; an empty one is no limit. `more` is added as it is. What a script and its
     daemon say becomes lines of slurm/logs: the pod has the volumes of `program_volumes`, which hold the package `slurm`.
     """
-    variables = {logs.CLUSTER: defaults["cluster"], "SLIPWAY_SLURMCTLD": object_name(defaults["cluster"], "slurmctld"), **(env or {})}
+    told = {variables.CLUSTER: defaults["cluster"], variables.SLURMCTLD: object_name(defaults["cluster"], "slurmctld"), **(env or {})}
     return {
         "name": name,
         "image": defaults["image"],
@@ -127,7 +127,7 @@ def container(
         **(
             {"command": pump_command(script.removesuffix(".sh"), f"{SCRIPTS_PATH}/{script}"), "workingDir": PACKAGES_PATH} if script else {}
         ),
-        "env": [{"name": key, "value": value} for key, value in variables.items()],
+        "env": [{"name": key, "value": value} for key, value in told.items()],
         "resources": resources(requests, limit),
         "volumeMounts": [*([scripts_mount()] if script else []), *_once(mounts, program_mounts() if script else [])],
         **more,
@@ -172,7 +172,7 @@ def munged(defaults: PodDefaults, origin: str | None = None) -> Manifest:
         "",
         # The folder above munged's own, which it makes itself: it distrusts a folder that a volume opens to all.
         [munge_key_mount(), mount("munge", "/run/munge"), mount("munge-state", "/var/lib"), *program_mounts("munged")],
-        {"SLIPWAY_ORIGIN": origin} if origin else None,
+        {variables.ORIGIN: origin} if origin else None,
         requests=("10m", "24Mi"),
         command=daemon_command("munged"),
         workingDir=PACKAGES_PATH,

@@ -34,6 +34,7 @@ from components.shared_mounts import SharedMountArgs, build_mount, build_volume,
 from configs.models.cluster import Cluster
 from configs.models.shared_root import Root, RootVersion
 from configs.render import shared_root
+from names import variables
 
 _FILL_S = 4 * 3600
 """A large image on a slow volume."""
@@ -158,19 +159,19 @@ def build_settings(args: SharedRootArgs) -> Manifest:
 def build_fill(args: SharedRootArgs, version: RootVersionArgs) -> Manifest:
     """The Job that fills a version from an image's root or a tar; it goes on where an earlier try ended."""
     pods = args["pods"]
-    variables = {"SLIPWAY_ROOT_VERSION": version["name"]}
+    told = {variables.ROOT_VERSION: version["name"]}
     if "tar" in version:
-        variables |= {"SLIPWAY_ROOT_TAR": version["tar"]["url"], "SLIPWAY_ROOT_SHA256": version["tar"]["sha256"]}
+        told |= {variables.ROOT_TAR: version["tar"]["url"], variables.ROOT_SHA256: version["tar"]["sha256"]}
     elif "image" in version:
-        variables["SLIPWAY_ROOT_IMAGE"] = version["image"]
+        told[variables.ROOT_IMAGE] = version["image"]
     if "carry_from" in version:
-        variables["SLIPWAY_ROOT_CARRY_FROM"] = version["carry_from"]
+        told[variables.ROOT_CARRY_FROM] = version["carry_from"]
     fill = container(
         pods,
         "fill",
         "",
         [build_mount(args["volume"]), *program_mounts("root_fill", "root_changes")],
-        variables,
+        told,
         command=program_command("root_fill"),
         workingDir=PACKAGES_PATH,
         limit=_TREES_MEMORY,
@@ -227,7 +228,7 @@ def build_install(args: SharedRootArgs, packages: list[str]) -> Manifest:
         "install",
         "",
         [build_mount(args["volume"]), *program_mounts("root_packages")],
-        {"SLIPWAY_ROOT_VERSION": args["current"], "SLIPWAY_ROOT_PACKAGES": " ".join(packages)},
+        {variables.ROOT_VERSION: args["current"], variables.ROOT_PACKAGES: " ".join(packages)},
         command=program_command("root_packages"),
         workingDir=PACKAGES_PATH,
         limit=_TREES_MEMORY,
@@ -260,7 +261,7 @@ def build_switch(args: SharedRootArgs) -> Manifest:
         "switch",
         "root-switch.sh",
         [build_mount(args["volume"])],
-        {"SLIPWAY_ROOT_VERSION": args["current"]},
+        {variables.ROOT_VERSION: args["current"]},
         securityContext=_context(["DAC_OVERRIDE", "SYS_CHROOT"]),
         terminationMessagePolicy="FallbackToLogsOnError",
     )
@@ -283,8 +284,8 @@ def build_cleaner(args: SharedRootArgs) -> Manifest:
         "",
         [build_mount(args["volume"]), *MUNGE_SOCKET, *program_mounts("root_clean")],
         {
-            "SLIPWAY_ROOT_VERSIONS": " ".join(version["name"] for version in args["versions"]),
-            "SLIPWAY_ROOT_KEEP_DAYS": str(args["keep_days"]),
+            variables.ROOT_VERSIONS: " ".join(version["name"] for version in args["versions"]),
+            variables.ROOT_KEEP_DAYS: str(args["keep_days"]),
         },
         command=program_command("root_clean"),
         workingDir=PACKAGES_PATH,
@@ -320,7 +321,7 @@ def build_report(args: SharedRootArgs) -> Manifest:
         "report",
         "",
         [{**build_mount(args["volume"]), "readOnly": True}, *program_mounts("root_changes")],
-        {"SLIPWAY_REPORT": "text"},
+        {variables.REPORT: "text"},
         command=program_command("root_changes", "report"),
         workingDir=PACKAGES_PATH,
         limit=_TREES_MEMORY,

@@ -12,17 +12,17 @@ from typing import Any, cast
 from pulumi_policy import EnforcementLevel, PolicyPack, PolicyResource, ReportViolation, StackValidationArgs, StackValidationPolicy
 from pulumi_policy.proxy import UnknownValueError
 
+from names import variables
 from policies.records import UNKNOWN, Fault, Level, Resource, Rule, level_of
 from policies.rules import RULES, with_own
 
 NAME = "slipway"
-FILE = "SLIPWAY_POLICIES_FILE"
 _STACK = "pulumi:pulumi:Stack"
 
 
 def serve() -> None:
     """Prints the port and answers the engine until that ends the process. Raises OwnRulesError."""
-    file = os.environ.get(FILE)
+    file = os.environ.get(variables.POLICIES_FILE)
     rules = with_own(Path(file)) if file else RULES
     PolicyPack(name=NAME, enforcement_level=EnforcementLevel.MANDATORY, policies=[policy for rule in rules for policy in policies(rule)])
 

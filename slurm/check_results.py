@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
+from names import variables
 from slurm.causes import Kind, Wish, kind_of, wish_of
 from slurm.records import record
 
@@ -18,8 +19,6 @@ RESERVATION = "slipway-check-"
 only half a minute later (measured on 26.05)."""
 FAILURE = '"failure"'
 """A part of every `Extra` in which a check keeps a failure."""
-ASKED = "SLIPWAY_ASKED_NODES"
-"""Environment variable of a run of a check that looks at some nodes only: see `read_requests`."""
 LAUNCH = "launch"
 """The check that every cluster has: whether a node can start jobs. programs/node_checks/launches.py notes it; no check of a user has its
 name."""
@@ -176,12 +175,12 @@ def read_requests(text: str) -> dict[str, Request] | None:
     try:
         given: Any = json.loads(text)
     except UNREADABLE as error:
-        raise ValueError(f"{ASKED} is not JSON: {error}") from None
+        raise ValueError(f"{variables.ASKED_NODES} is not JSON: {error}") from None
     if not isinstance(given, dict):
-        raise ValueError(f"{ASKED} is no object: {text[:100]}")
+        raise ValueError(f"{variables.ASKED_NODES} is no object: {text[:100]}")
     requests = {name: _request(each) for name, each in cast("dict[str, Any]", given).items()}
     if bad := [name for name, request in requests.items() if request is None]:
-        raise ValueError(f"{ASKED} has no request for {bad[0]}")
+        raise ValueError(f"{variables.ASKED_NODES} has no request for {bad[0]}")
     return {name: request for name, request in requests.items() if request is not None}
 
 

@@ -3,9 +3,6 @@
 Slurm keeps a node's name when its worker moves to another machine. Whoever notes something about the machine notes this beside it.
 """
 
-ENVIRONMENT = "SLIPWAY_MACHINE"
-"""Environment variable of a worker: the Kubernetes node that its pod is on."""
-
 
 def instance(machine: str, boot: str) -> str:
     """The InstanceId of a node; empty where the machine is not known."""

@@ -10,13 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
+from names import variables
 from slurm.job_names import find_job
 
 TYPE_CHECKING = False  # `typing` takes long to import
 if TYPE_CHECKING:
     from typing import Any
 
-CLUSTER = "SLIPWAY_CLUSTER"
 """The environment variable with the cluster's name, in every container."""
 NODE = "SLURMD_NODENAME"
 """The environment variable with the node's name, in what slurmd runs. Elsewhere the host's name is the node's, or the pod's."""
@@ -37,7 +37,7 @@ def line(daemon: str, message: str, level: str = INFO, when: float | None = None
         made = {
             "time": stamp(time.time() if when is None else when),
             "level": level,
-            "cluster": os.environ.get(CLUSTER, ""),
+            "cluster": os.environ.get(variables.CLUSTER, ""),
             "node": more.get("node") or os.environ.get(NODE) or os.uname().nodename,
             "daemon": daemon,
             **_named(more.get("job") or job, more.get("step") or step),
@@ -98,7 +98,7 @@ def said(text: str) -> "Mapping[str, Any] | None":
 def is_own(text: str) -> bool:
     """True for a line of a program in this cluster's pods."""
     found = said(text)
-    return found is not None and found.get("cluster") == os.environ.get(CLUSTER, "")
+    return found is not None and found.get("cluster") == os.environ.get(variables.CLUSTER, "")
 
 
 def readable(text: str) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from standalone import config_check, policy
+from names.variables import CHECK, POLICIES
 from standalone.comment import CHANGES, DANGEROUS, NOTHING, Report, block, exit_code, folded, mistakes, render
 from standalone.faults import StandaloneError
 
@@ -141,7 +141,7 @@ def _preview(
     arguments = ["preview", "--stack", stack, "--root", tree.root, *given, *options]
     # A checkout of Slipway brings its own package; every other project gets the one of this process.
     program = ["-m", _PACKAGE] if _is_checkout(tree.root) else ["-P", "-c", _RUN, str(_HERE.parent), _PACKAGE]
-    variables = {**os.environ, "NO_COLOR": "1", **(dict.fromkeys((policy.OFF, config_check.OFF), "off") if is_accepted else {})}
+    variables = {**os.environ, "NO_COLOR": "1", **(dict.fromkeys((POLICIES, CHECK), "off") if is_accepted else {})}
     variables.pop("FORCE_COLOR", None)
     return subprocess.run([tree.python, *program, *arguments], cwd=tree.root, env=variables, capture_output=True, text=True, check=False)
 

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from names import labels
+from names import labels, variables
 from standalone.faults import StandaloneError
 from standalone.plan import revealed, unknown_path
 
@@ -24,8 +24,6 @@ Manifest = Mapping[str, Any]
 
 RUNTIMES = ("docker", "podman", "nerdctl")
 """Programs that take the same options, in the order in which they are looked for."""
-OFF = "SLIPWAY_CHECK"
-"""An environment variable: `off` for no check that was not asked for."""
 NO_RUNTIME = f"none of {', '.join(RUNTIMES)} has the image"
 _ROOT = Path(__file__).parents[1]
 _PROGRAM = ("programs/__init__.py", "programs/config_check/*.py", "names/*.py", "slurm/*.py")
@@ -96,7 +94,7 @@ def check(manifests: Sequence[Manifest], wish: str | None = None) -> list[Check]
 
     Raises StandaloneError where the wished one cannot do it.
     """
-    if wish is None and os.environ.get(OFF) == "off":
+    if wish is None and os.environ.get(variables.CHECK) == "off":
         return []
     checks = [_check(subject, wish) for subject in subjects(manifests)]
     if wish and (failed := next((each for each in checks if each.reason), None)):

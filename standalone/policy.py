@@ -3,6 +3,7 @@
 import os
 from typing import Any
 
+from names import variables
 from policies.records import UNKNOWN, Hidden, Resource, findings, lines
 from policies.rules import OwnRulesError, rules_for
 from standalone.faults import StandaloneError, rows
@@ -10,14 +11,12 @@ from standalone.plan import Plan, Secret, Unknown, mapped
 from standalone.plan import Resource as Declared
 from standalone.project import Project
 
-OFF = "SLIPWAY_POLICIES"
-"""An environment variable: `off` for a state of a project that was accepted before, with which CI compares."""
 _GUIDE = "docs/policies.md says what each policy asks for."
 
 
 def enforce(project: Project, plan: Plan) -> tuple[str, ...]:
     """What the policies advise, a line each. Raises StandaloneError with everything that they refuse."""
-    if os.environ.get(OFF) == "off":
+    if os.environ.get(variables.POLICIES) == "off":
         return ()
     try:
         found = findings([record_of(resource) for resource in plan.resources], rules_for(project.root))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controllers.runtime.environment import CLUSTER, Environment, ProgramSettings
-from names import ports
+from names import ports, variables
 
 ACTIONS = {"RebootMachine": "RebootInstances", "ReplaceMachine": "TerminateInstances"}
 """What EC2 is asked for at each step of a repair."""
@@ -32,19 +32,19 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     """Raises SettingsError."""
     said = Environment(environment)
     said.need({**CLUSTER, **_NEEDED})
-    steps = tuple(filter(None, said.text("SLIPWAY_STEPS").split(",")))
-    said.faults += [f"SLIPWAY_STEPS has {step!r}: {' or '.join(ACTIONS)} is wanted" for step in steps if step not in ACTIONS]
+    steps = tuple(filter(None, said.text(variables.STEPS).split(",")))
+    said.faults += [f"{variables.STEPS} has {step!r}: {' or '.join(ACTIONS)} is wanted" for step in steps if step not in ACTIONS]
     settings = Settings(
-        cluster=said.text("SLIPWAY_CLUSTER"),
-        namespace=said.text("SLIPWAY_NAMESPACE"),
+        cluster=said.text(variables.CLUSTER),
+        namespace=said.text(variables.NAMESPACE),
         region=said.text("AWS_REGION"),
-        token=Path(said.text("SLIPWAY_TOKEN")),
+        token=Path(said.text(variables.TOKEN)),
         steps=steps,
-        labels_places=bool(said.text("SLIPWAY_TOPOLOGY_LABELS")),
-        every_s=said.whole("SLIPWAY_EVERY_S", 60),
-        grace_s=said.whole("SLIPWAY_GRACE_S", 300),
-        max_per_hour=said.whole("SLIPWAY_MAX_PER_HOUR", 10),
-        requests_port=said.whole("SLIPWAY_REQUESTS_PORT", ports.EC2),
+        labels_places=bool(said.text(variables.TOPOLOGY_LABELS)),
+        every_s=said.whole(variables.EVERY_S, 60),
+        grace_s=said.whole(variables.GRACE_S, 300),
+        max_per_hour=said.whole(variables.MAX_PER_HOUR, 10),
+        requests_port=said.whole(variables.REQUESTS_PORT, ports.EC2),
         port=said.port(),
         probe_port=said.probe_port(),
         log_level=said.log_level(),
@@ -55,5 +55,5 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
 
 _NEEDED = {
     "AWS_REGION": "the region of the machines, such as eu-west-1",
-    "SLIPWAY_TOKEN": "file with the token that requests must have",
+    variables.TOKEN: "file with the token that requests must have",
 }

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controllers.runtime.environment import CLUSTER, POD, Environment, ProgramSettings
+from names import variables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,8 +20,8 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     said = Environment(environment)
     said.need({**CLUSTER, **POD})
     settings = Settings(
-        cluster=said.text("SLIPWAY_CLUSTER"),
-        namespace=said.text("SLIPWAY_NAMESPACE"),
+        cluster=said.text(variables.CLUSTER),
+        namespace=said.text(variables.NAMESPACE),
         identity=said.text("POD_NAME"),
         port=said.port(),
         probe_port=said.probe_port(),

@@ -13,7 +13,8 @@ import msgspec
 from controllers.nodeset.pods import Manifest, without_nulls
 from controllers.nodeset.structs import TemplateMeta
 from controllers.runtime.structs import ObjectMeta, PartialObject, Resource
-from slurm.check_results import ASKED, Request, requests_text
+from names import variables
+from slurm.check_results import Request, requests_text
 
 KEPT_S = 60
 """Seconds for which an ended Job keeps its log and its name. So long after it a check is started again where it gave no answer."""
@@ -82,7 +83,7 @@ def build_job(cron_job: CronJob, cluster: str, check: str, requests: Mapping[str
     template, about = cron_job.spec.job_template, cron_job.metadata
     spec: Manifest = {"ttlSecondsAfterFinished": KEPT_S, **without_nulls(template.spec)}
     pod: Manifest = spec["template"]["spec"]
-    asked = {"name": ASKED, "value": requests_text(requests)}
+    asked = {"name": variables.ASKED_NODES, "value": requests_text(requests)}
     containers = cast(list[Manifest], pod["containers"])
     containers = [{**each, "env": [*each.get("env", []), asked]} if each["name"] == _CONTAINER else each for each in containers]
     # Without blockOwnerDeletion, which would take a right to the CronJob's finalizers.

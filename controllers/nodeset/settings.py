@@ -6,6 +6,7 @@ from pathlib import Path
 
 from controllers.nodeset.machines import Ec2Program
 from controllers.runtime.environment import CLUSTER, POD, SLURM, Environment, ProgramSettings
+from names import variables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,20 +29,22 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     """Raises SettingsError."""
     said = Environment(environment)
     said.need({**CLUSTER, **SLURM, **POD})
-    ec2, token = said.text("SLIPWAY_EC2"), said.text("SLIPWAY_EC2_TOKEN")
+    ec2, token = said.text(variables.EC2), said.text(variables.EC2_TOKEN)
     if bool(ec2) != bool(token):
-        said.faults.append("SLIPWAY_EC2 and SLIPWAY_EC2_TOKEN go together: the URL of the program for EC2, and the file with its token")
+        said.faults.append(
+            f"{variables.EC2} and {variables.EC2_TOKEN} go together: the URL of the program for EC2, and the file with its token"
+        )
     settings = Settings(
-        cluster=said.text("SLIPWAY_CLUSTER"),
-        namespace=said.text("SLIPWAY_NAMESPACE"),
-        slurmrestd=said.text("SLIPWAY_SLURMRESTD"),
-        jwt_key=Path(said.text("SLIPWAY_JWT_KEY")),
+        cluster=said.text(variables.CLUSTER),
+        namespace=said.text(variables.NAMESPACE),
+        slurmrestd=said.text(variables.SLURMRESTD),
+        jwt_key=Path(said.text(variables.JWT_KEY)),
         identity=said.text("POD_NAME"),
         ec2=Ec2Program(ec2, Path(token)) if ec2 else None,
         port=said.port(),
         probe_port=said.probe_port(),
         log_level=said.log_level(),
-        writes_per_s=said.number("SLIPWAY_WRITES_PER_S", 200),
+        writes_per_s=said.number(variables.WRITES_PER_S, 200),
     )
     said.check()
     return settings

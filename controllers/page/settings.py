@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controllers.runtime.environment import CLUSTER, SLURM, Environment, ProgramSettings
+from names import variables
 
 HIDEABLE = frozenset({"jobs", "nodes"})
 """What of Slurm's PrivateData the page can hide."""
@@ -29,18 +30,18 @@ class Settings(ProgramSettings):
 def read_settings(environment: Mapping[str, str]) -> Settings:
     """Raises SettingsError."""
     said = Environment(environment)
-    said.need({**CLUSTER, **SLURM, "SLIPWAY_HISTORY": "file that keeps the last day"})
-    hidden = frozenset(said.text("SLIPWAY_HIDDEN").split(",")) - {""}
+    said.need({**CLUSTER, **SLURM, variables.HISTORY: "file that keeps the last day"})
+    hidden = frozenset(said.text(variables.HIDDEN).split(",")) - {""}
     if unknown := hidden - HIDEABLE:
-        said.faults.append(f"SLIPWAY_HIDDEN has {', '.join(sorted(unknown))}: only {' and '.join(sorted(HIDEABLE))} can be hidden")
+        said.faults.append(f"{variables.HIDDEN} has {', '.join(sorted(unknown))}: only {' and '.join(sorted(HIDEABLE))} can be hidden")
     settings = Settings(
-        cluster=said.text("SLIPWAY_CLUSTER"),
-        namespace=said.text("SLIPWAY_NAMESPACE"),
-        slurmrestd=said.text("SLIPWAY_SLURMRESTD"),
-        jwt_key=Path(said.text("SLIPWAY_JWT_KEY")),
-        history=Path(said.text("SLIPWAY_HISTORY")),
+        cluster=said.text(variables.CLUSTER),
+        namespace=said.text(variables.NAMESPACE),
+        slurmrestd=said.text(variables.SLURMRESTD),
+        jwt_key=Path(said.text(variables.JWT_KEY)),
+        history=Path(said.text(variables.HISTORY)),
         hidden=hidden,
-        hosts=frozenset(said.text("SLIPWAY_HOSTS").lower().split(",")) - {""},
+        hosts=frozenset(said.text(variables.HOSTS).lower().split(",")) - {""},
         port=said.port(),
         probe_port=said.probe_port(),
         log_level=said.log_level(),

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from controllers.runtime import log
-from names import ports
+from names import ports, variables
 from slurm import logs
 
-CLUSTER = {"SLIPWAY_CLUSTER": "name of the Slurm cluster", "SLIPWAY_NAMESPACE": "its Kubernetes namespace"}
+CLUSTER = {variables.CLUSTER: "name of the Slurm cluster", variables.NAMESPACE: "its Kubernetes namespace"}
 POD = {"POD_NAME": "name of this pod"}
 SLURM = {
-    "SLIPWAY_SLURMRESTD": "URL of slurmrestd, such as http://dev-slurmrestd.slurm:6820",
-    "SLIPWAY_JWT_KEY": "file with the key that signs Slurm's tokens",
+    variables.SLURMRESTD: "URL of slurmrestd, such as http://dev-slurmrestd.slurm:6820",
+    variables.JWT_KEY: "file with the key that signs Slurm's tokens",
 }
 """Variables that several programs need, and what each of them says."""
 
@@ -68,17 +68,17 @@ class Environment:
 
     def port(self) -> int:
         """SLIPWAY_PORT."""
-        return self.whole("SLIPWAY_PORT", ports.CONTROLLER)
+        return self.whole(variables.PORT, ports.CONTROLLER)
 
     def probe_port(self) -> int:
         """SLIPWAY_PROBE_PORT."""
-        return self.whole("SLIPWAY_PROBE_PORT", ports.PROBE)
+        return self.whole(variables.PROBE_PORT, ports.PROBE)
 
     def log_level(self) -> str:
         """SLIPWAY_LOG_LEVEL."""
-        level = self._variables.get("SLIPWAY_LOG_LEVEL", "info")
+        level = self._variables.get(variables.LOG_LEVEL, "info")
         if level not in ("debug", "info", "warning", "error"):
-            self.faults.append(f"SLIPWAY_LOG_LEVEL is {level!r}: debug, info, warning or error is wanted")
+            self.faults.append(f"{variables.LOG_LEVEL} is {level!r}: debug, info, warning or error is wanted")
         return level
 
     def check(self) -> None:

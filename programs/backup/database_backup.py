@@ -8,6 +8,7 @@ import os
 import sys
 import time
 
+from names import variables
 from programs.database.client import Client, DatabaseError
 from programs.database.settings import read_database
 from slurm.logs import teller
@@ -43,7 +44,7 @@ def back_up(folder: Folder, client: Client) -> None:
             folder.publish(name, partial)
         except OSError as error:
             raise Failed(f"FAILED: the dump could not be written to disk ({error.strerror}); {_STAYS}") from None
-    folder.prune(int(os.environ["SLIPWAY_BACKUP_KEEP"]))
+    folder.prune(int(os.environ[variables.BACKUP_KEEP]))
     size, taken_s, count = size_of(folder.file(name)), int(time.monotonic() - began), len(folder.read().past)
     say(f"{name}: {len(tables)} tables, {size} in {taken_s} s; there are {count}")
 
@@ -76,7 +77,7 @@ def main() -> int:
     os.umask(0o077)
     folder = Folder("database", DATABASE, say)
     client = Client(read_database(os.environ))
-    interval = os.environ.get("SLIPWAY_STATE_BACKUP_S")
+    interval = os.environ.get(variables.STATE_BACKUP_S)
     try:
         client.write_settings()
         back_up(folder, client)

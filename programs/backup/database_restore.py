@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+from names import variables
 from programs.database.client import Client, DatabaseError
 from programs.database.client import run as run_client
 from programs.database.settings import read_database
@@ -99,7 +100,7 @@ def restore_data_folder(folder: Folder) -> None:
 
 def server_command(data: Path, socket: Path) -> list[str]:
     """A server that nobody else reaches; a machine that fails means a fresh start, so nothing is flushed before the end."""
-    memory = os.environ.get("SLIPWAY_MARIADB_BUFFER_POOL") or "2G"
+    memory = os.environ.get(variables.MARIADB_BUFFER_POOL) or "2G"
     files = [f"--datadir={data}", f"--socket={socket}", f"--pid-file={RUN / 'restore.pid'}", "--skip-networking"]
     pages = [f"--innodb-buffer-pool-size={memory}", "--innodb-log-file-size=64M", "--innodb-flush-log-at-trx-commit=0"]
     more = ["--character-set-server=utf8mb4", "--max-allowed-packet=16M", "--performance-schema=OFF"]
@@ -133,7 +134,7 @@ def main() -> int:
     end_at_once(143)
     folder = Folder("database", DATABASE, say)
     try:
-        if os.environ.get("SLIPWAY_MARIADB_HOST"):
+        if os.environ.get(variables.MARIADB_HOST):
             restore_over_network(folder)
         else:
             restore_data_folder(folder)

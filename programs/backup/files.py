@@ -9,6 +9,8 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import IO
 
+from names import variables
+
 from .plan import Backups, Choice, choose, name_of, plan_pruning, sort_backups, tell_future
 
 BACKUP = Path("/backup")
@@ -26,7 +28,7 @@ class Folder:
     """One cluster's backups of one kind."""
 
     def __init__(self, kind: str, ending: str, say: Callable[[str], None]) -> None:
-        self.path = BACKUP / os.environ["SLIPWAY_CLUSTER"] / kind
+        self.path = BACKUP / os.environ[variables.CLUSTER] / kind
         self._ending = ending
         self._say = say
 

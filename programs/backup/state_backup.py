@@ -11,6 +11,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from names import variables
 from slurm.logs import teller
 from slurm.pump import take_stderr
 
@@ -117,7 +118,7 @@ def main() -> None:
     os.umask(0o077)
     os.environ["LC_ALL"] = "C"  # tar's words are read
     folder = Folder("state", STATE, say)
-    sidecar = Sidecar(folder, int(os.environ["SLIPWAY_STATE_BACKUP_S"]), int(os.environ["SLIPWAY_BACKUP_KEEP"]))
+    sidecar = Sidecar(folder, int(os.environ[variables.STATE_BACKUP_S]), int(os.environ[variables.BACKUP_KEEP]))
     while True:
         sidecar.look()
         time.sleep(_LOOK_S)

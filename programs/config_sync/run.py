@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from names import ports
+from names import ports, variables
 from slurm.files import content_hash
 from slurm.hostlists import fold
 from slurm.logs import teller
@@ -303,7 +303,7 @@ def main() -> int:
     os.environ |= {"SLURM_CONF": str(copies.ACCEPTED / "slurm.conf"), "LC_ALL": "C"}
     note_refusal(None)
     desk = Desk()
-    sync, rescue = Sync(desk), Rescue(say, float(os.environ.get("SLIPWAY_PROLOG_SLACK_S") or SLACK_S))
+    sync, rescue = Sync(desk), Rescue(say, float(os.environ.get(variables.PROLOG_SLACK_S) or SLACK_S))
     try:
         desk.serve()
     except OSError as error:

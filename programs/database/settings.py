@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from names import ports
+from names import ports, variables
 
 
 class PasswordError(ValueError):
@@ -24,9 +24,14 @@ class Database:
 
 def read_database(env: Mapping[str, str]) -> Database:
     """The database that the variables name. Raises KeyError where they name none."""
-    keys = {"port": "PORT", "user": "USER", "name": "DATABASE", "tls": "TLS"}
-    given = {field: env[f"SLIPWAY_MARIADB_{key}"] for field, key in keys.items() if env.get(f"SLIPWAY_MARIADB_{key}")}
-    return Database(env["SLIPWAY_MARIADB_HOST"], **given)
+    keys = {
+        "port": variables.MARIADB_PORT,
+        "user": variables.MARIADB_USER,
+        "name": variables.MARIADB_DATABASE,
+        "tls": variables.MARIADB_TLS,
+    }
+    given = {field: env[key] for field, key in keys.items() if env.get(key)}
+    return Database(env[variables.MARIADB_HOST], **given)
 
 
 def client_settings(database: Database, password: str) -> str:

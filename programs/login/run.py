@@ -14,7 +14,7 @@ import threading
 import time
 from pathlib import Path
 
-from names import ports
+from names import ports, variables
 from slurm.commands import SlurmError, call
 from slurm.people import ACCOUNTS
 from slurm.pump import Pump, take_stderr
@@ -58,7 +58,7 @@ class Login:
             threading.Thread(target=keep, daemon=True).start()
         # sshd reads such a file as its user, and none that others could have written (StrictModes). What is given here comes before
         # sshd_config.
-        keys = ["-o", "AuthorizedKeysFile=.ssh/authorized_keys"] if os.environ.get("SLIPWAY_HOME_KEYS") else []
+        keys = ["-o", "AuthorizedKeysFile=.ssh/authorized_keys"] if os.environ.get(variables.HOME_KEYS) else []
         code = self._keep_sshd(["/usr/sbin/sshd", "-D", "-e", *keys])
         if self._signals.is_stopping:
             self._await_sessions()
@@ -242,7 +242,7 @@ def main() -> int:
     try:
         prepare()
         os.environ["SLURM_CONF"] = "/run/slurm/conf/slurm.conf"
-        return Login(signals, os.environ["SLIPWAY_SLURMCTLD"], int(os.environ.get("SLIPWAY_DRAIN_GRACE_S") or 0)).run()
+        return Login(signals, os.environ[variables.SLURMCTLD], int(os.environ.get(variables.DRAIN_GRACE_S) or 0)).run()
     except (OSError, SlurmError) as error:
         say(f"FAILED: {error}")
         return 1

@@ -13,7 +13,8 @@ import sys
 import time
 from pathlib import Path
 
-from slurm.logs import CLUSTER, line
+from names import variables
+from slurm.logs import line
 
 from . import quota
 from .plan import UNREADABLE_LIMITS, cgroup_files, group_folders, read_limits, render_message
@@ -36,8 +37,8 @@ class Session:
         """A line in the log of the pod."""
         with contextlib.suppress(OSError):
             for entry in ENVIRONMENT.read_bytes().split(b"\0"):
-                if entry.startswith(f"{CLUSTER}=".encode()):  # PAM gives a session's programs none of the pod's variables
-                    os.environ[CLUSTER] = entry.partition(b"=")[2].decode(errors="replace")
+                if entry.startswith(f"{variables.CLUSTER}=".encode()):  # PAM gives a session's programs none of the pod's variables
+                    os.environ[variables.CLUSTER] = entry.partition(b"=")[2].decode(errors="replace")
         with contextlib.suppress(OSError), LOG.open("a") as log:
             log.write(line("slipway-login-session", f"{self._user}: {text}", user=self._user) + "\n")
 
@@ -102,8 +103,8 @@ class Session:
 
     def home_keys(self) -> str:
         """A hint where the user has listed keys at home and only those of the stack count; else empty. Raises OSError."""
-        variables = ENVIRONMENT.read_bytes().split(b"\0")
-        if any(each.startswith(b"SLIPWAY_HOME_KEYS=") for each in variables):
+        given = ENVIRONMENT.read_bytes().split(b"\0")
+        if any(each.startswith(f"{variables.HOME_KEYS}=".encode()) for each in given):
             return ""
         try:
             listed = os.lstat(Path(pwd.getpwnam(self._user).pw_dir, ".ssh/authorized_keys")).st_size

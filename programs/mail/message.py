@@ -6,12 +6,11 @@ Pure. Job names, paths and addresses are text of users: they stay in their line,
 import re
 from collections.abc import Mapping
 
+from names import variables
 from slurm.records import record
 
 KEPT = ("SLURM_JOB", "SLURM_ARRAY_", "SLURM_CLUSTER_NAME")
 """Beginnings of the variables that a mail is made from."""
-TEXT = "SLIPWAY_TEXT"
-"""In the place of variables about a job: the whole text of a mail that programs/notify leaves. slurmctld has no such variable."""
 _LONGEST = 500
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{0,63}@[A-Za-z0-9][A-Za-z0-9.-]{0,188}", re.ASCII)
 """Neither part begins with a dash: some relays hand an address to a program."""
@@ -71,7 +70,7 @@ def compose(subject: str, address: str, job: Mapping[str, str]) -> Mail:
     to = tuple(each for each in (part.strip() for part in address.split(",")) if _ADDRESS.fullmatch(each))
     told = describe(job)
     if not told.number:
-        text = [one_line(line) for line in job.get(TEXT, subject).split("\n")]
+        text = [one_line(line) for line in job.get(variables.MAIL_TEXT, subject).split("\n")]
         return Mail(to, one_line(subject), "\n".join(text) + "\n")
     lines = [f"{label + ':':<15}{value}" for label, value in told.facts]
     body = [f"Job {told.number} ({told.name}) {told.kind}.", "", *lines, *(["", told.advice] if told.advice else [])]

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+from names import variables
 from slurm.logs import teller
 from slurm.pump import take_stderr
 
@@ -36,9 +37,9 @@ def find_origin(name: str) -> str:
 
 def main() -> int:
     signal.signal(signal.SIGTERM, _leave)  # until there is a munged
-    name = os.environ.get("SLIPWAY_ORIGIN")
-    latest_s = float(os.environ.get("SLIPWAY_KEY_LATEST_S") or LATEST_S)
-    munged = Munged(say, os.environ["SLIPWAY_SLURMCTLD"], latest_s, find_origin(name) if name else "")
+    name = os.environ.get(variables.ORIGIN)
+    latest_s = float(os.environ.get(variables.KEY_LATEST_S) or LATEST_S)
+    munged = Munged(say, os.environ[variables.SLURMCTLD], latest_s, find_origin(name) if name else "")
     stopped: list[int] = []
 
     def stop(number: int, _: object) -> None:

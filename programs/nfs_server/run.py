@@ -10,6 +10,7 @@ import signal
 import time
 from pathlib import Path
 
+from names import variables
 from slurm.logs import teller
 
 from .plan import Folder, Home, missing_folders, missing_homes
@@ -96,7 +97,7 @@ def _remove(path: Path) -> None:
 
 def main() -> None:
     try:
-        make_folders(os.environ["SLIPWAY_FOLDERS"], DATA)
+        make_folders(os.environ[variables.FOLDERS], DATA)
     except OSError as error:
         say(f"FAILED: the exported folders cannot be made: {error}")
         raise SystemExit(1) from None

@@ -14,8 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+from names import variables
 from slurm import logs
-from slurm.check_results import ASKED, FAILED, PASSED, SKIPPED, UNKNOWN
+from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN
 from slurm.commands import SlurmError
 from slurm.pump import take_stderr
 from slurm.scontrol import Node
@@ -296,7 +297,7 @@ def _step(spec: Spec, node: Node) -> Step:
 
 
 def main() -> int:
-    spec, slurm, now = read_spec(sys.argv[1], os.environ.get(ASKED, "")), Slurm(), time.time()
+    spec, slurm, now = read_spec(sys.argv[1], os.environ.get(variables.ASKED_NODES, "")), Slurm(), time.time()
     end_on_signal(slurm)
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
     try:

@@ -19,10 +19,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from names import variables
 from slurm import logs, reasons
 from slurm.causes import Kind, Wish, wish_of
 from slurm.check_results import (
-    ASKED,
     FAILED,
     LAUNCH,
     PASSED,
@@ -355,7 +355,7 @@ def write_line(check: str, about: dict[str, Any], at: str, outcome: Outcome) -> 
 
 
 def main() -> int:
-    spec, slurm = read_spec(sys.argv[1], os.environ.get(ASKED, "")), Slurm()
+    spec, slurm = read_spec(sys.argv[1], os.environ.get(variables.ASKED_NODES, "")), Slurm()
     end_on_signal(slurm)
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     try:

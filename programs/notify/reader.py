@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from programs.mail.message import TEXT
+from names import variables
 from programs.mail.spool import SPOOL, Spool, Waiting
 from slurm.commands import SlurmError
 from slurm.ended import FORGET_S, back_to, gap_after_answer, gap_after_failure
@@ -138,7 +138,7 @@ class Reader:
         message = words.write(news, self._cluster)
         if receiver.kind == "mail":
             subject = f"[{self._cluster}] {message.title}"
-            is_kept = self._mails.add(Waiting(self._now(), subject, ", ".join(receiver.to), {TEXT: message.text}))
+            is_kept = self._mails.add(Waiting(self._now(), subject, ", ".join(receiver.to), {variables.MAIL_TEXT: message.text}))
         else:
             body = (words.slack if receiver.kind == "slack" else words.plain_json)(message, self._cluster)
             is_kept = spool_of(receiver.name, self._folder).add(Waiting(self._now(), message.title, receiver.name, {PAYLOAD: body}))

@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
+from names import variables
+
 from .carry import apply
 from .compare import compare
 from .picture import Entry, ManifestError, Picture, read_manifest, shown, write_manifest
@@ -37,7 +39,7 @@ def main(arguments: list[str]) -> int:
         case ["carry", version, old]:
             carry(version, old)
         case ["report"]:
-            report(os.environ.get("SLIPWAY_REPORT") == "json")
+            report(os.environ.get(variables.REPORT) == "json")
         case _:
             end(1, "say filled VERSION [PID], carry VERSION FROM, or report")
     return 0

@@ -16,7 +16,7 @@ from collections.abc import Generator
 from pathlib import Path
 from types import FrameType
 
-from names import ports
+from names import ports, variables
 from slurm.commands import SlurmError, call
 from slurm.logs import teller
 from slurm.people import ACCOUNTS
@@ -244,9 +244,9 @@ def main() -> int:
         signal.signal(number, _end)
     if not SHARED.joinpath("versions").is_dir() or not SHARED.joinpath("jobs").is_dir():
         return 0
-    os.environ["SLURM_CONF_SERVER"] = os.environ.get("SLURM_CONF_SERVER") or f"{os.environ['SLIPWAY_SLURMCTLD']}:{ports.SLURMCTLD}"
-    looks = int(os.environ.get("SLIPWAY_ROOT_LOOKS") or _LOOKS)
-    cleaner = Cleaner(os.environ["SLIPWAY_ROOT_VERSIONS"].split(), int(os.environ["SLIPWAY_ROOT_KEEP_DAYS"]), looks)
+    os.environ["SLURM_CONF_SERVER"] = os.environ.get("SLURM_CONF_SERVER") or f"{os.environ[variables.SLURMCTLD]}:{ports.SLURMCTLD}"
+    looks = int(os.environ.get(variables.ROOT_LOOKS) or _LOOKS)
+    cleaner = Cleaner(os.environ[variables.ROOT_VERSIONS].split(), int(os.environ[variables.ROOT_KEEP_DAYS]), looks)
     try:
         cleaner.clean()
     except (OSError, subprocess.CalledProcessError) as error:

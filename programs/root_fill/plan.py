@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from names import variables
+
 _SHOWN = 20
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|Wrote only")
 _OUTSIDE = re.compile(r"Member name contains '\.\.'|Removing leading")
@@ -40,10 +42,10 @@ class Wanted:
 
 def read_wanted(env: Mapping[str, str]) -> Wanted:
     """The Job's variables. Raises KeyError for one that is missing."""
-    version, carry_from = env["SLIPWAY_ROOT_VERSION"], env.get("SLIPWAY_ROOT_CARRY_FROM", "")
-    if tar := env.get("SLIPWAY_ROOT_TAR"):
-        return Wanted(version, tar=tar, sha256=env["SLIPWAY_ROOT_SHA256"], carry_from=carry_from)
-    return Wanted(version, image=env["SLIPWAY_ROOT_IMAGE"], carry_from=carry_from)
+    version, carry_from = env[variables.ROOT_VERSION], env.get(variables.ROOT_CARRY_FROM, "")
+    if tar := env.get(variables.ROOT_TAR):
+        return Wanted(version, tar=tar, sha256=env[variables.ROOT_SHA256], carry_from=carry_from)
+    return Wanted(version, image=env[variables.ROOT_IMAGE], carry_from=carry_from)
 
 
 def judge_filled(wanted: Wanted, filled_from: str, carried_from: str) -> str:

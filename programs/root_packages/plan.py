@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from names import variables
+
 _UNKNOWN = re.compile(
     r"^E: (?:Unable to locate package (?P<name>\S+)|Package '(?P<gone>[^']+)' has no installation candidate"
     r"|Version '(?P<version>[^']+)' for '(?P<of>[^']+)' was not found)",
@@ -27,7 +29,7 @@ class Wanted:
 
 def read_wanted(env: Mapping[str, str]) -> Wanted:
     """The Job's variables. Raises KeyError for one that is missing."""
-    return Wanted(env["SLIPWAY_ROOT_VERSION"], tuple(env["SLIPWAY_ROOT_PACKAGES"].split()))
+    return Wanted(env[variables.ROOT_VERSION], tuple(env[variables.ROOT_PACKAGES].split()))
 
 
 def find_missing(packages: Sequence[str], listing: str) -> list[str]:

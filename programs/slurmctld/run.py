@@ -17,6 +17,7 @@ import threading
 import time
 from pathlib import Path
 
+from names import variables
 from slurm.commands import SlurmError, call
 from slurm.logs import teller
 from slurm.pump import Pump, take_stderr
@@ -290,7 +291,7 @@ def _has_munge() -> bool:
 
 def main() -> int:
     try:
-        return Controller(Signals(), float(os.environ.get("SLIPWAY_KEY_SPREAD_S") or 120)).run()
+        return Controller(Signals(), float(os.environ.get(variables.KEY_SPREAD_S) or 120)).run()
     except (OSError, SlurmError) as error:
         say(f"FAILED: {error}")
         return 1

@@ -8,7 +8,7 @@ import json
 import os
 import time
 
-from names import ports
+from names import ports, variables
 from slurm import web
 from slurm.listen import Bounds, InThread, Listener
 
@@ -98,7 +98,7 @@ def listener(exporter: Exporter, bounds: Bounds = _BOUNDS) -> Listener:
 
 
 def main() -> None:
-    declared = json.loads(os.environ["SLIPWAY_DECLARED_GPUS"])
+    declared = json.loads(os.environ[variables.DECLARED_GPUS])
     InThread((listener(Exporter(declared["model"], int(declared["count"]))), ports.GPU_METRICS)).wait()
 
 

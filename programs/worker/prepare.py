@@ -10,6 +10,8 @@ import subprocess
 from collections.abc import Callable
 from enum import Enum
 
+from names import variables
+
 _FOLDERS = ("/run/slipway", "/run/slurm", "/var/spool/slurmd", "/var/log/slurm")
 _STOPPING = "/run/slipway/stopping"
 """Made by the stop hook of the container before this one."""
@@ -59,8 +61,8 @@ def prepare(say: Callable[[str], None]) -> None:
         os.chmod(folder, 0o755)  # noqa: S103 - slurmd and users go through
     with contextlib.suppress(FileNotFoundError):
         os.unlink(_STOPPING)
-    _make_devices(int(os.environ.get("SLIPWAY_SIMULATED_GPUS") or 0))
-    _hide_gpus(has_gpus=os.environ.get("SLIPWAY_GPUS") != "0")
+    _make_devices(int(os.environ.get(variables.SIMULATED_GPUS) or 0))
+    _hide_gpus(has_gpus=os.environ.get(variables.GPUS) != "0")
     if not os.access(_SU, os.F_OK):  # with Debian's own, a program of a user's could run outside of every job
         raise PrepareError(_TOO_OLD)
     subprocess.run(["mount", "--bind", _SU, "/usr/bin/su"], check=True)  # slurmd runs it for jobs that have no cgroup yet
@@ -68,7 +70,7 @@ def prepare(say: Callable[[str], None]) -> None:
         os.access(_ROOT_SETTINGS, os.F_OK) and subprocess.run(_SHARE_DRIVER, check=False).returncode
     ):  # jobs see another root than this pod's
         say("jobs will not find the driver's files; see the lines above")
-    _give_disks(os.environ.get("SLIPWAY_JOB_DISKS", ""))
+    _give_disks(os.environ.get(variables.JOB_DISKS, ""))
     _prepare_cgroup()
     _shield()
     _raise_limits(say)

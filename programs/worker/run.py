@@ -13,10 +13,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from names import ports
+from names import ports, variables
 from programs.munged.daemon import LATEST_S, Munged
 from slurm import logs, reasons
-from slurm.instances import ENVIRONMENT, instance
+from slurm.instances import instance
 from slurm.pump import Pump, take_stderr
 from slurm.scontrol import Node
 from slurm.signals import Signals
@@ -93,7 +93,7 @@ class Worker:
             return 0
         if os.access(_SSHD_KEYS, os.F_OK):
             _keep("sshd", _logged("sshd", _SSHD, cwd="/"))
-        if os.environ.get("SLIPWAY_GPU_METRICS"):
+        if os.environ.get(variables.GPU_METRICS):
             _keep("gpu metrics", _logged("gpu-metrics", _GPU_METRICS))
         node = self._settle()
         threading.Thread(target=self._watch, args=(node,), daemon=True).start()
@@ -345,13 +345,13 @@ def main() -> int:
     except (PrepareError, OSError, subprocess.CalledProcessError) as error:
         say(str(error))
         return 1
-    controller = os.environ["SLIPWAY_SLURMCTLD"]
-    gpus = read_declared(os.environ.get("SLIPWAY_DECLARED_GPUS", ""), is_simulated=os.environ.get("SLIPWAY_SIMULATED_GPUS", "0") != "0")
-    is_elastic, is_checked_first = (bool(os.environ.get(f"SLIPWAY_{name}")) for name in ("ELASTIC", "CHECKED_FIRST"))
-    machine = instance(os.environ.get(ENVIRONMENT, ""), _boot())
+    controller = os.environ[variables.SLURMCTLD]
+    gpus = read_declared(os.environ.get(variables.DECLARED_GPUS, ""), is_simulated=os.environ.get(variables.SIMULATED_GPUS, "0") != "0")
+    is_elastic, is_checked_first = (bool(os.environ.get(name)) for name in (variables.ELASTIC, variables.CHECKED_FIRST))
+    machine = instance(os.environ.get(variables.MACHINE, ""), _boot())
     worker = Worker(os.uname().nodename, controller, is_elastic, gpus, is_checked_first, machine)
     # In this process: a container of its own for munged takes a third of the CPU time that it takes to start a worker.
-    munged = Munged(say, controller, float(os.environ.get("SLIPWAY_KEY_LATEST_S") or LATEST_S))
+    munged = Munged(say, controller, float(os.environ.get(variables.KEY_LATEST_S) or LATEST_S))
 
     def run_munged() -> int:
         try:

@@ -8,6 +8,7 @@ import os
 import sys
 import time
 
+from names import variables
 from slurm import logs
 
 from .plan import Drain, Leave, plan_stop
@@ -52,7 +53,7 @@ def attempt(name: str) -> tuple[str, bool]:
 
 def main() -> int:
     name = os.uname().nodename
-    grace_s = int(os.environ.get("SLIPWAY_DRAIN_GRACE_S") or 3600)
+    grace_s = int(os.environ.get(variables.DRAIN_GRACE_S) or 3600)
     end = time.monotonic() + grace_s
     try:
         say_stopping()

@@ -8,7 +8,8 @@ import pytest
 
 from components.health_checks import build_cron_job, health_checks_args
 from controllers.nodeset.check_jobs import CRON_JOBS, JOBS, KEPT_S, CronJob, build_job
-from slurm.check_results import ASKED, Request, requests_text
+from names import variables
+from slurm.check_results import Request, requests_text
 from tests.apiserver.server import ApiServer
 from tests.unit.components.examples import PODS
 from tests.unit.components.stacks import DEV
@@ -49,7 +50,7 @@ def test_job_is_that_of_kubectl_but_for_the_nodes_and_the_time_that_it_is_kept(s
     assert ours["metadata"]["annotations"] == theirs["metadata"]["annotations"]
     assert ours["spec"].pop("ttlSecondsAfterFinished") == KEPT_S
     [container] = ours["spec"]["template"]["spec"]["containers"]
-    assert container["env"].pop() == {"name": ASKED, "value": requests_text(REQUESTS)}
+    assert container["env"].pop() == {"name": variables.ASKED_NODES, "value": requests_text(REQUESTS)}
     assert without_identity(ours) == without_identity(theirs)
 
 

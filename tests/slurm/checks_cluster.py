@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from components.pods import program_command
+from names import variables
 from slurm.check_results import CheckResult, read_results
-from slurm.instances import ENVIRONMENT
 from tests.slurm.image_cluster import ALICE, NAMES, SLURM, STACK, ImageCluster, program_mount
 from tests.slurm.image_pods import Container, Machine, wait_for
 
@@ -122,7 +122,7 @@ def running(folder: Path, prefix: str, image_root: Path) -> Generator[ChecksClus
             # Slurm keeps what a node registered with first: the worker tells it of another machine.
             told = ("scontrol", "update", f"NodeName={node}", "InstanceId=machine-before/boot")
             wait_for("slurmctld", lambda: cluster.slurm(*told) == "")  # noqa: B023 - called at once
-            cluster.slurmd(node, more={ENVIRONMENT: f"machine-of-{node}"})
+            cluster.slurmd(node, more={variables.MACHINE: f"machine-of-{node}"})
         cluster.idle()
         yield cluster
     finally:

@@ -9,7 +9,8 @@ from types import ModuleType
 
 import pytest
 
-from names import annotations, conditions, crds, finalizers, labels, ports, writers
+from local import layout
+from names import annotations, conditions, crds, finalizers, labels, ports, variables, writers
 from tests.plan.conftest import ROOT
 
 ROOMS = ("changes", "components", "configs", "controllers", "images", "policies", "programs", "provider", "slurm", "standalone")
@@ -20,6 +21,9 @@ EXCEPTIONS = {
     "configs/models/": "examples of a stack file are a user's own words",
     BUNDLED: "checks run as bundles where no package of ours is, and each job pays for what `beside` imports",
 }
+OTHER_NAMES = re.compile(r"SLIPWAY_[A-Z0-9_]+|slipway\.dev/[\w-]+")
+OUTSIDE = {"SLIPWAY_CONTAINER_NAME": "a job's", "SLIPWAY_KUBECONFIG": "a secret of a project's CI", "SLIPWAY_MPI": "of SLURM_SLIPWAY_MPI"}
+"""Names that only C or CI spells."""
 
 
 def values(module: ModuleType) -> dict[str, object]:
@@ -52,7 +56,7 @@ def test_constants_of_the_product_are_found() -> None:
     assert len(constants()) > 10_000
 
 
-@pytest.mark.parametrize("module", [labels, annotations, finalizers, conditions, crds, ports], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("module", [labels, annotations, finalizers, conditions, crds, variables, ports], ids=lambda each: each.__name__)
 def test_every_name_has_one_spelling(module: ModuleType) -> None:
     given = list(values(module).values())
     shared = {ports.EC2} if module is ports else set[int]()
@@ -68,9 +72,29 @@ def test_no_other_python_spells_a_name_of_kubernetes() -> None:
     assert spelled(rf"^({'|'.join(re.escape(str(manager)) for manager in managers)})$") == []
 
 
+def test_no_other_python_spells_an_environment_variable() -> None:
+    assert spelled("SLIPWAY_[A-Z]") == []
+
+
 def test_no_other_python_spells_a_port() -> None:
     numbers = set(values(ports).values())
     assert [(file, line, value) for file, line, value in constants() if type(value) is int and value in numbers] == []
+
+
+def test_c_shell_and_templates_spell_names_that_there_are() -> None:
+    known = {str(value) for module in (labels, annotations, finalizers, conditions, variables) for value in values(module).values()}
+    suffixes = ("*.sh", "*.c", "*.h", "*.j2", "*.yaml", "*Dockerfile", "*sshd_config*")
+    listed = subprocess.run(
+        ["git", "ls-files", *suffixes, ":!tests", ":!docs", ":!local", ":!Pulumi.*"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    named = {(file, name) for file in listed.stdout.split() for name in OTHER_NAMES.findall((ROOT / file).read_text())}
+    named = {(file, name) for file, name in named if not name.endswith("_H")}  # include guards
+    assert len(named) > 5
+    assert sorted((file, name) for file, name in named if name not in known and name not in OUTSIDE) == []
+
+
+def test_local_means_the_same_label_of_machines() -> None:
+    assert layout.POOL_LABEL == labels.POOL
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from names import variables
 from slurm import logs
 from slurm.job_names import find_job
 
@@ -16,7 +17,7 @@ AT = 1795573443.25
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(logs.CLUSTER, "dev")
+    monkeypatch.setenv(variables.CLUSTER, "dev")
     monkeypatch.setenv(logs.NODE, "gpu-1")
 
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from names import variables
 from slurm import logs
 from slurm.pump import LONGEST, Lines, Pump, make_line
 
@@ -198,7 +199,7 @@ def test_line_that_looks_like_ours_stays_only_where_it_can_be(
     daemon: str, cluster: str, size: int, stays: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Slurm quotes what users write, with their newlines."""
-    monkeypatch.setenv(logs.CLUSTER, "dev")
+    monkeypatch.setenv(variables.CLUSTER, "dev")
     text = json.dumps({"time": "2027-01-15T08:00:00.000Z", "cluster": cluster, "node": "gpu-1", "message": "x" * size})
     made = make_line(daemon, text.encode())
     assert (made == text) == stays

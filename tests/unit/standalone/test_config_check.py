@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from names import variables
 from standalone import cli, config_check
 from standalone.config_check import NO_RUNTIME, Check, Line, Subject
 from standalone.faults import StandaloneError
@@ -219,7 +220,7 @@ def test_option_turns_the_check_off(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 
 
 def test_variable_turns_the_check_off_unless_it_is_asked_for(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(config_check.OFF, "off")
+    monkeypatch.setenv(variables.CHECK, "off")
     assert config_check.check(plan()) == []
     assert config_check.check(plan(), "podman")[0].nodes == 6
     assert (runtime / "calls").exists()

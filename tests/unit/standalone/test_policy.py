@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from names import variables
 from policies.rules import RULES, OwnRulesError, rules_for
-from standalone import policy
 from tests.unit.standalone.conftest import SMALL, CannedServer
 from tests.unit.standalone.test_cli import run
 
@@ -67,7 +67,7 @@ def test_state_that_was_accepted_before_is_not_judged(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (here / "slipway_policies.py").write_text(RULE)
-    monkeypatch.setenv(policy.OFF, "off")
+    monkeypatch.setenv(variables.POLICIES, "off")
     assert "warning" not in run(capsys, "preview", "--stack", "dev", "-C", str(here), "--offline")
 
 

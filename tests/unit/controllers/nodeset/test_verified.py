@@ -9,8 +9,9 @@ import pytest
 from controllers.nodeset.check_jobs import CRON_JOBS, JOBS, MOST_NODES, CronJob, build_job, choose
 from controllers.nodeset.plans.verification import LOOK_AGAIN_S
 from controllers.nodeset.structs import SLURM_NODES
+from names import variables
 from slurm.causes import Kind
-from slurm.check_results import ASKED, CheckResult, Failure, Request, following, read_requests, read_results, with_result
+from slurm.check_results import CheckResult, Failure, Request, following, read_requests, read_results, with_result
 from slurm.reasons import REMEDY
 from tests.fakes.kubernetes import FakeKubernetes
 from tests.fakes.requests import Failure as Break
@@ -44,7 +45,7 @@ def jobs(cluster: Cluster) -> dict[str, dict[str, Request]]:
     found: dict[str, dict[str, Request]] = {}
     for key in cluster.server.keys(JOBS):
         [container] = cluster.server.get(JOBS, key)["spec"]["template"]["spec"]["containers"]
-        asked = next(each["value"] for each in container["env"] if each["name"] == ASKED)
+        asked = next(each["value"] for each in container["env"] if each["name"] == variables.ASKED_NODES)
         found[key[1].removeprefix("dev-check-").removesuffix("-asked")] = read_requests(asked) or {}
     return found
 

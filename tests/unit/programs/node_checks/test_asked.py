@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from names import variables
 from programs.node_checks.plan import BUSY, Done, Drain, Note, Outcome, Release, Reservation, Reserve, Resume, Run, Step, next_step, reserve
 from programs.node_checks.run import read_spec, run_all
-from slurm.check_results import ASKED as ASKED_NODES
 from slurm.check_results import (
     FAILED,
     PASSED,
@@ -173,5 +173,5 @@ def test_requests_travel_as_text() -> None:
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"n-0": {}}', '{"n-0": "i-1"}'])
 def test_text_of_somebody_else_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=ASKED_NODES):
+    with pytest.raises(ValueError, match=variables.ASKED_NODES):
         read_requests(text)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from programs.mail.message import TEXT, compose
+from names import variables
+from programs.mail.message import compose
 from programs.notify.nodes import Fault
 from programs.notify.plan import Affected, Item, News
 from programs.notify.words import LONGEST, plain_json, slack, write
@@ -80,7 +81,7 @@ def test_no_text_of_a_user_is_a_mention_a_link_or_a_line(changes: dict[str, str]
     assert not set("<>") & set(text)
     assert all(after.startswith("\u200b") for part in ("@", "://") for after in text.split(part)[1:])
     assert all(line.startswith("*[dev] Job 17") or line.partition(":")[0] in LABELS for line in text.splitlines())
-    mail = compose("", "a@example.com", {TEXT: write(news, "dev").text})
+    mail = compose("", "a@example.com", {variables.MAIL_TEXT: write(news, "dev").text})
     assert len(mail.body.splitlines()) == len(write(news, "dev").text.splitlines())
 
 
