@@ -12,7 +12,6 @@ from components.accounts import AccountsArgs, accounts_args, accounts_sidecar, a
 from components.backup import DATABASE_PROGRAMS, BackupArgs, backup_args, build_database_restore, build_folders, restore_volumes
 from components.claims import ClaimArgs, claim_args, claim_retention, claim_template
 from components.database import (
-    PASSWORD_PATH,
     ExternalDatabaseArgs,
     client_env,
     client_mounts,
@@ -50,12 +49,13 @@ from components.shared_mounts import SharedMountArgs, build_mount, build_volume,
 from components.users import identity_volume, users_mount, users_name, users_volume
 from configs.models.cluster import Cluster
 from configs.render import slurm
-from names import annotations, ports
+from names import annotations, paths, ports
 
 _PING = (
     "bash",
     "-c",
-    "MYSQL_PWD=$(</etc/slipway/mariadb/password) mariadb --no-defaults --host=127.0.0.1 --user=slurm --connect-timeout=5 -e 'SELECT 1'",
+    f"MYSQL_PWD=$(<{paths.DATABASE_PASSWORD}/password) "
+    "mariadb --no-defaults --host=127.0.0.1 --user=slurm --connect-timeout=5 -e 'SELECT 1'",
 )
 """A login as slurmdbd's own. A mere connection would fill the server's log with warnings."""
 
@@ -174,13 +174,13 @@ def build_mariadb(args: AccountingArgs) -> Manifest:
     """The StatefulSet of MariaDB: one replica on its own disk."""
     pods = args["pods"]
     cluster = pods["cluster"]
-    data, run, tmp = mount("data", "/var/lib/mysql"), mount("run", "/run/mysqld"), mount("tmp", "/tmp")  # noqa: S108 - a mount of the pod's own
+    data, run, tmp = mount("data", paths.MARIADB), mount("run", paths.MARIADB_RUN), mount("tmp", "/tmp")  # noqa: S108 - a mount of the pod's own
     backup = args.get("backup")
     mariadb = container(
         pods,
         "mariadb",
         "mariadb.sh",
-        [data, mount("password", PASSWORD_PATH, read_only=True), run, tmp],
+        [data, mount("password", paths.DATABASE_PASSWORD, read_only=True), run, tmp],
         requests=("50m", "256Mi"),
         limit=DAEMON_MEMORY,
         ports=[{"name": "mariadb", "containerPort": ports.MARIADB}],
@@ -225,9 +225,9 @@ def build_slurmdbd(args: AccountingArgs) -> Manifest:
         "slurmdbd",
         "slurmdbd.sh",
         [
-            *(mount("config", "/etc/slipway/slurmdbd", read_only=True), mount("etc", "/etc/slurm"), *MUNGE_SOCKET),
+            *(mount("config", paths.SLURMDBD, read_only=True), mount("etc", paths.SLURM), *MUNGE_SOCKET),
             *(users_mount(args.get("identity")), *client_mounts(external)),
-            *(mount("jwt", "/etc/slipway/jwt", read_only=True), mount("run", "/run"), mount("tmp", "/tmp")),  # noqa: S108
+            *(mount("jwt", paths.JWT, read_only=True), mount("run", "/run"), mount("tmp", "/tmp")),  # noqa: S108
             *([build_mount(archive)] if archive else []),
             *program_mounts("database"),
         ],

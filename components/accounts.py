@@ -9,7 +9,6 @@ from components.labels import Manifest, labels, object_name
 from components.objects import config_map
 from components.pods import (
     MUNGE_SOCKET,
-    PACKAGES_PATH,
     SLURM_UID,
     PodDefaults,
     config_volume,
@@ -24,6 +23,7 @@ from components.shared_mounts import SharedMountArgs
 from components.users import users_mount
 from configs.models.cluster import Cluster
 from configs.render import accounts
+from names import paths
 
 _PATH = "/etc/slipway/accounts"
 
@@ -61,11 +61,11 @@ def accounts_sidecar(pods: PodDefaults, args: AccountsArgs, identity: SharedMoun
         "",
         [
             *(mount("accounts", _PATH, read_only=True), *program_mounts("account_sync")),
-            *(mount("slurm-config", "/etc/slurm", read_only=True), users_mount(identity)),
+            *(mount("slurm-config", paths.SLURM, read_only=True), users_mount(identity)),
             *(mount("accounts-tmp", "/tmp"), *MUNGE_SOCKET),  # noqa: S108 - a mount of the pod's own
         ],
         command=program_command("account_sync", f"{_PATH}/{args['file']}"),
-        workingDir=PACKAGES_PATH,
+        workingDir=paths.PACKAGES,
         requests=("10m", "32Mi"),
         # SlurmUser: only Slurm's own user and root may change accounts.
         securityContext=confined(SLURM_UID),

@@ -14,7 +14,6 @@ from components.labels import Manifest, labels, metadata, object_name
 from components.objects import config_map, declare
 from components.pods import (
     MYSQL_UID,
-    PACKAGES_PATH,
     SLURM_UID,
     PodDefaults,
     config_volume,
@@ -31,14 +30,12 @@ from components.pods import (
 from components.shared_mounts import SharedMountArgs, build_mount, build_volume, shared_mount
 from configs.models.backup import Backup as BackupConfig
 from configs.models.cluster import Cluster
-from names import variables
+from names import paths, variables
 
-BACKUP_PATH = "/backup"
 DATABASE_PROGRAMS = ("backup", "database")
 """What the containers run that back up or restore the database: their pods have the volumes of these."""
 STATE_PROGRAMS = ("backup",)
 """The same for slurmctld's state."""
-_RESTORE_PATH = "/etc/slipway/restore"
 _DUMP_S = 6 * 3600
 """A large database on a slow volume."""
 
@@ -66,7 +63,7 @@ class BackupArgs(TypedDict):
 
 def backup_mount(backup: BackupConfig) -> SharedMountArgs:
     """Where backups are kept."""
-    return shared_mount("backup", BACKUP_PATH, backup.volume)
+    return shared_mount("backup", paths.BACKUP, backup.volume)
 
 
 def backup_args(cluster: Cluster, pods: PodDefaults, backup: BackupConfig) -> BackupArgs:
@@ -124,7 +121,7 @@ def build_cron_job(args: BackupArgs) -> Manifest:
             variables.STATE_BACKUP_S: str(args["state_interval_s"]),
         },
         command=program_command("backup", module="database_backup"),
-        workingDir=PACKAGES_PATH,
+        workingDir=paths.PACKAGES,
         requests=("100m", "64Mi"),
         securityContext=confined(MYSQL_UID),
         terminationMessagePolicy="FallbackToLogsOnError",
@@ -157,7 +154,7 @@ def build_cron_job(args: BackupArgs) -> Manifest:
 
 def backup_folders(cluster: str) -> dict[str, int]:
     """A cluster's folders on the backup volume, and whose they are."""
-    return {f"{BACKUP_PATH}/{cluster}/database": MYSQL_UID, f"{BACKUP_PATH}/{cluster}/state": SLURM_UID}
+    return {f"{paths.BACKUP}/{cluster}/database": MYSQL_UID, f"{paths.BACKUP}/{cluster}/state": SLURM_UID}
 
 
 def build_folders(pods: PodDefaults, volume: SharedMountArgs, folders: Mapping[str, int]) -> Manifest:
@@ -195,10 +192,10 @@ def _restore(args: BackupArgs, module: str, uid: int, mounts: list[Manifest], en
         pods,
         "restore",
         "",
-        [*mounts, {**build_mount(args["volume"]), "readOnly": True}, mount("restore", _RESTORE_PATH, read_only=True)],
+        [*mounts, {**build_mount(args["volume"]), "readOnly": True}, mount("restore", paths.RESTORE, read_only=True)],
         env,
         command=program_command("backup", module=module),
-        workingDir=PACKAGES_PATH,
+        workingDir=paths.PACKAGES,
         securityContext=confined(uid),
         terminationMessagePolicy="FallbackToLogsOnError",
     )
@@ -220,7 +217,7 @@ def build_state_backup(args: BackupArgs, state: Manifest) -> Manifest:
         [{**state, "readOnly": True}, build_mount(args["volume"]), *program_mounts(*STATE_PROGRAMS)],
         {variables.STATE_BACKUP_S: str(args["state_interval_s"]), variables.BACKUP_KEEP: str(args["keep"])},
         command=program_command("backup", module="state_backup"),
-        workingDir=PACKAGES_PATH,
+        workingDir=paths.PACKAGES,
         requests=("10m", "32Mi"),
         securityContext=confined(SLURM_UID),
     )

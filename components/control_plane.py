@@ -19,7 +19,6 @@ from components.notify import NotifyArgs, build_notify, build_notify_settings, n
 from components.objects import CLAIMS, declare
 from components.pods import (
     MUNGE_SOCKET,
-    PACKAGES_PATH,
     SLURM_UID,
     SLURMRESTD_UID,
     PodDefaults,
@@ -47,10 +46,8 @@ from components.pods import (
 from components.shared_mounts import SharedMountArgs
 from components.users import identity_volume, users_mount, users_name, users_volume
 from configs.models.cluster import Cluster
-from names import ports, variables
+from names import paths, ports, variables
 
-_STATE_PATH = "/var/spool/slurmctld"
-"""Where slurmctld's disk is mounted; its state is in a folder of its own there, since a new disk may be open to all."""
 _GRACE_S = 30
 """Seconds that slurmctld gets to save its state when it is stopped."""
 
@@ -193,14 +190,14 @@ def build_slurmctld(args: ControlPlaneArgs) -> Manifest:
 
 def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
     pods = args["pods"]
-    config = mount("config", "/etc/slurm", read_only=True)
+    config = mount("config", paths.SLURM, read_only=True)
     users = users_mount(args.get("identity"))
     slurmctld = container(
         pods,
         "slurmctld",
         "",
         [
-            *(config, users, *MUNGE_SOCKET, mount("state", _STATE_PATH), mount("jwt", "/etc/slipway/jwt", read_only=True)),
+            *(config, users, *MUNGE_SOCKET, mount("state", paths.SLURMCTLD), mount("jwt", paths.JWT, read_only=True)),
             *(mount("run", "/run"), mount("tmp", "/tmp")),  # noqa: S108 - a mount of the pod's own
             # Of the scripts, slurmctld runs those for PrologSlurmctld and MailProg.
             *(*program_mounts("slurmctld", *(("mail",) if "mail" in args else ())), scripts_mount()),
@@ -209,7 +206,7 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         requests=("100m", "128Mi"),
         limit=_SLURMCTLD_MEMORY,
         command=daemon_command("slurmctld"),
-        workingDir=PACKAGES_PATH,
+        workingDir=paths.PACKAGES,
         ports=[{"name": "slurmctld", "containerPort": ports.SLURMCTLD}],
         securityContext=confined(SLURM_UID),
         # With another munge key it waits for the other pods to have it.
@@ -222,10 +219,10 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         "reconfigure",
         "",
         # The state's disk holds the files that slurmctld runs with: new files are taken over there, once no job loses its node by them.
-        [config, users, *MUNGE_SOCKET, mount("state", _STATE_PATH), mount("reconfigure-tmp", "/tmp"), *program_mounts("config_sync")],  # noqa: S108
+        [config, users, *MUNGE_SOCKET, mount("state", paths.SLURMCTLD), mount("reconfigure-tmp", "/tmp"), *program_mounts("config_sync")],  # noqa: S108
         requests=("10m", "16Mi"),
         command=program_command("config_sync"),
-        workingDir=PACKAGES_PATH,
+        workingDir=paths.PACKAGES,
         ports=[{"name": "files", "containerPort": ports.CONFIG_SYNC}],
         securityContext=confined(SLURM_UID),
         livenessProbe=_REFUSAL_PROBE,
@@ -235,9 +232,9 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         "checks",
         "",
         [config, *MUNGE_SOCKET, *program_mounts("node_checks")],
-        {"SLURM_CONF": "/etc/slurm/slurm.conf"},
+        {"SLURM_CONF": paths.SLURM_CONF},
         command=program_command("node_checks", module="collect"),
-        workingDir=PACKAGES_PATH,
+        workingDir=paths.PACKAGES,
         ports=[{"name": "checks", "containerPort": ports.CHECKS}],
         # SlurmUser: only Slurm's own user and root may drain nodes.
         securityContext=confined(SLURM_UID),
@@ -248,14 +245,14 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         "maintenance",
         "",
         [config, *MUNGE_SOCKET, *program_mounts("maintenance")],
-        {"SLURM_CONF": "/etc/slurm/slurm.conf"},
+        {"SLURM_CONF": paths.SLURM_CONF},
         requests=("10m", "16Mi"),
         command=program_command("maintenance", json.dumps(args.get("maintenance"), sort_keys=True)),
-        workingDir=PACKAGES_PATH,
+        workingDir=paths.PACKAGES,
         # SlurmUser: only Slurm's own user and root may requeue users' jobs.
         securityContext=confined(SLURM_UID),
     )
-    state = mount("state", _STATE_PATH)
+    state = mount("state", paths.SLURMCTLD)
     backup, mail, notify = args.get("backup"), args.get("mail"), args.get("notify")
     warns = args.get("maintenance") is not None
     programs = (
@@ -311,10 +308,10 @@ def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
         pods,
         "jobs",
         "",
-        [mount("config", "/etc/slurm", read_only=True), users_mount(args.get("identity")), *program_mounts("running_jobs")],
-        {"SLURM_CONF": "/etc/slurm/slurm.conf"},
+        [mount("config", paths.SLURM, read_only=True), users_mount(args.get("identity")), *program_mounts("running_jobs")],
+        {"SLURM_CONF": paths.SLURM_CONF},
         command=program_command("running_jobs"),
-        workingDir=PACKAGES_PATH,
+        workingDir=paths.PACKAGES,
         ports=[{"name": name, "containerPort": port} for name, port in _JOBS_PORTS.items()],
         securityContext=confined(SLURMRESTD_UID),
         requests=("10m", "32Mi"),
@@ -325,7 +322,7 @@ def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
         "slurmrestd",
         "slurmrestd.sh",
         [
-            *(mount("config", "/etc/slurm", read_only=True), users_mount(args.get("identity"))),
+            *(mount("config", paths.SLURM, read_only=True), users_mount(args.get("identity"))),
             mount("tmp", "/tmp"),  # noqa: S108
         ],
         ports=[{"name": "slurmrestd", "containerPort": ports.SLURMRESTD}],

@@ -13,12 +13,11 @@ from components.labels import Manifest, object_name, selector
 from components.objects import declare
 from components.pods import PodDefaults, mount, secret_volume
 from configs.models.cluster import Cluster
-from names import ports, variables
+from names import paths, ports, variables
 
 COMPONENT = "nodeset-controller"
 """Tail of its objects' names: `<cluster>-nodeset-controller`."""
 
-_KEY_PATH = "/etc/slipway/jwt"
 _EC2_TOKEN_PATH = "/etc/slipway/ec2"  # noqa: S105 - a folder
 _REPLICAS = 2
 _MEMORY = "2Gi"
@@ -141,7 +140,7 @@ def _controller(args: ControllersArgs) -> Manifest:
     cluster, namespace = pods["cluster"], pods["namespace"]
     env = {
         variables.SLURMRESTD: f"http://{object_name(cluster, 'slurmrestd')}.{namespace}:{ports.SLURMRESTD}",
-        variables.JWT_KEY: f"{_KEY_PATH}/jwt_hs256.key",
+        variables.JWT_KEY: paths.JWT_KEY,
     }
     if args["asks_ec2"]:
         env[variables.EC2] = f"http://{object_name(cluster, 'ec2')}.{namespace}:{ports.EC2}/steps"
@@ -154,5 +153,5 @@ def _controller(args: ControllersArgs) -> Manifest:
         env,
         requests=("50m", "96Mi"),
         memory=_MEMORY,
-        mounts=[mount("jwt", _KEY_PATH, read_only=True), *ec2_mounts],
+        mounts=[mount("jwt", paths.JWT, read_only=True), *ec2_mounts],
     )

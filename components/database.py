@@ -7,9 +7,8 @@ from components.labels import Manifest, object_name
 from components.pods import mount, secret_volume
 from configs.models.cluster import Cluster
 from configs.render.slurm import CA_FILE, SYSTEM_CA_FILE
-from names import variables
+from names import paths, variables
 
-PASSWORD_PATH = "/etc/slipway/mariadb"  # noqa: S105 - a folder
 _CA_PATH = str(Path(CA_FILE).parent)
 
 
@@ -71,7 +70,7 @@ def client_env(cluster: str, external: ExternalDatabaseArgs | None) -> dict[str,
 def client_mounts(external: ExternalDatabaseArgs | None) -> list[Manifest]:
     """The password, and the certificate that the server's is checked with."""
     ca = [mount("database-ca", _CA_PATH, read_only=True)] if external and "ca_secret" in external else []
-    return [mount("password", PASSWORD_PATH, read_only=True), *ca]
+    return [mount("password", paths.DATABASE_PASSWORD, read_only=True), *ca]
 
 
 def client_volumes(cluster: str, external: ExternalDatabaseArgs | None, mode: int = 0o440) -> list[Manifest]:

@@ -15,7 +15,6 @@ from components.labels import Manifest, labels, metadata, object_name
 from components.objects import declare
 from components.pods import (
     MUNGE_SOCKET,
-    PACKAGES_PATH,
     SLURM_UID,
     PodDefaults,
     config_volume,
@@ -35,6 +34,7 @@ from configs.models.health_checks import CAUSE_KINDS, GPU_CHECKS, CheckKind, Che
 from configs.models.node_set import NodeSet
 from configs.models.shapes import shape_of
 from configs.render.health_checks import check_settings, checked_sets, checks_in, most_drained
+from names import paths
 
 _PARALLEL = 16
 """Nodes that one run checks at a time."""
@@ -219,11 +219,11 @@ def _pod(args: HealthChecksArgs, check: HealthCheckArgs) -> Manifest:
         "",
         [
             *program_mounts("node_checks"),
-            mount("slurm-config", "/etc/slurm", read_only=True),
+            mount("slurm-config", paths.SLURM, read_only=True),
             *(mount("tmp", "/tmp"), *MUNGE_SOCKET),  # noqa: S108 - a mount of the pod's own
         ],
         command=program_command("node_checks", build_spec(check), module="run" if check["per"] == "node" else "groups"),
-        workingDir=PACKAGES_PATH,
+        workingDir=paths.PACKAGES,
         # SlurmUser: only Slurm's own user and root may drain, resume and reserve.
         securityContext=confined(SLURM_UID),
         terminationMessagePolicy="FallbackToLogsOnError",

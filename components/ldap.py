@@ -13,7 +13,6 @@ import pulumi
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import declare
 from components.pods import (
-    PACKAGES_PATH,
     PodDefaults,
     config_volume,
     confined,
@@ -31,6 +30,7 @@ from components.shared_mounts import SharedMountArgs, build_mount, build_volume,
 from components.users import user_keys_name, users_name
 from configs.models.cluster import Cluster
 from configs.models.ldap import Ldap
+from names import paths
 from slurm.people import ACCOUNTS
 
 COMPONENT = "identity"
@@ -205,7 +205,7 @@ def _pod(args: IdentityArgs) -> Manifest:
         "",
         [*programs, build_mount(args["volume"])],
         command=program_command("ldap_sync", str(IDENTITY_UID), module="prepare"),
-        workingDir=PACKAGES_PATH,
+        workingDir=paths.PACKAGES,
         securityContext=_PREPARING_CONTEXT,
         terminationMessagePolicy="FallbackToLogsOnError",
     )
@@ -214,8 +214,8 @@ def _pod(args: IdentityArgs) -> Manifest:
         COMPONENT,
         "",
         [
-            *(*programs, mount("users", "/etc/slipway/users", read_only=True)),
-            mount("user-keys", "/etc/slipway/user-keys", read_only=True),
+            *(*programs, mount("users", paths.STACK_USERS, read_only=True)),
+            mount("user-keys", paths.STACK_USER_KEYS, read_only=True),
             # Of the shared volume nothing but its own folder.
             {**mount(args["volume"]["name"], "/identity"), "subPath": COMPONENT},
             mount("tmp", "/tmp"),  # noqa: S108 - a mount of the pod's own
@@ -226,7 +226,7 @@ def _pod(args: IdentityArgs) -> Manifest:
         env={"LDAPNOINIT": "1"},
         requests=("10m", "48Mi"),
         command=program_command("ldap_sync", build_settings(ldap), imports_debian=True),
-        workingDir=PACKAGES_PATH,
+        workingDir=paths.PACKAGES,
         securityContext=confined(IDENTITY_UID),
         terminationMessagePolicy="FallbackToLogsOnError",
         # The program removes the file as soon as LDAP does not answer it, so one look is enough.

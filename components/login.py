@@ -15,9 +15,6 @@ from components.objects import SKIP_AWAIT, config_map, declare, secret
 from components.pods import (
     LOW_PORTS_ARE_ROOTS,
     MUNGE_SOCKET,
-    NODE_HOST_KEYS,
-    PACKAGES_PATH,
-    ROOT_SETTINGS,
     TERMINATION_LOG,
     PodDefaults,
     config_volume,
@@ -38,7 +35,7 @@ from components.shared_root import settings_name
 from components.users import identity_volume, keys_mount, user_keys_name, users_mount, users_name
 from configs.models.cluster import Cluster
 from configs.render import login
-from names import ports, variables
+from names import paths, ports, variables
 
 _LEAVE_S = 30
 """Seconds that a pod gets to end, on top of what its sessions get."""
@@ -193,17 +190,17 @@ def _pod(args: LoginNodesArgs) -> Manifest:
         "",
         [
             *(users_mount(args.get("identity")), keys_mount(args.get("identity"))),
-            *(mount("host-keys", "/etc/slipway/host-keys", read_only=True), mount("run", "/run/slurm"), *MUNGE_SOCKET),
-            *(mount("settings", "/etc/slipway/login", read_only=True), *program_mounts("login")),
-            *([mount("node-host-keys", NODE_HOST_KEYS, read_only=True)] if "node_host_keys" in args else []),
+            *(mount("host-keys", paths.HOST_KEYS, read_only=True), mount("run", paths.SLURM_RUN), *MUNGE_SOCKET),
+            *(mount("settings", paths.LOGIN, read_only=True), *program_mounts("login")),
+            *([mount("node-host-keys", paths.NODE_HOST_KEYS, read_only=True)] if "node_host_keys" in args else []),
             *(build_mount(source) for source in args["mounts"]),
-            *([mount("root", ROOT_SETTINGS, read_only=True)] if "root" in args else []),
+            *([mount("root", paths.ROOT_SETTINGS, read_only=True)] if "root" in args else []),
         ],
         {variables.DRAIN_GRACE_S: str(args["drain_grace_s"]), **({variables.HOME_KEYS: "1"} if args["home_keys"] else {})},
         requests=("50m", "128Mi"),
         limit="",  # its memory is that of its users' sessions, which have limits each
         command=daemon_command("login"),
-        workingDir=PACKAGES_PATH,
+        workingDir=paths.PACKAGES,
         ports=[{"name": "ssh", "containerPort": ports.LOGIN_SSH}],
         terminationMessagePath=TERMINATION_LOG,
         securityContext=_security_context(args),

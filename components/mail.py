@@ -7,18 +7,9 @@ import json
 from typing import NotRequired, TypedDict
 
 from components.labels import Manifest
-from components.pods import (
-    PACKAGES_PATH,
-    SLURM_UID,
-    PodDefaults,
-    confined,
-    container,
-    mount,
-    program_command,
-    program_mounts,
-    secret_volume,
-)
+from components.pods import SLURM_UID, PodDefaults, confined, container, mount, program_command, program_mounts, secret_volume
 from configs.models.notifications import Smtp
+from names import paths
 
 _CREDENTIALS_PATH = "/etc/slipway/mail-credentials"
 _CA_PATH = "/etc/slipway/mail-ca"
@@ -78,7 +69,7 @@ def build_mail(pods: PodDefaults, mail: MailArgs, state: Manifest) -> Manifest:
         mounts,
         requests=("10m", "24Mi"),
         command=program_command("mail", build_settings(mail)),
-        workingDir=PACKAGES_PATH,
+        workingDir=paths.PACKAGES,
         securityContext=confined(SLURM_UID),
     )
 

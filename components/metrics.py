@@ -13,7 +13,6 @@ from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import declare
 from components.pods import (
     MUNGE_SOCKET,
-    PACKAGES_PATH,
     SLURM_UID,
     PodDefaults,
     config_volume,
@@ -34,7 +33,7 @@ from configs.models.cluster import Cluster
 from configs.models.health_checks import HealthCheck, looks_at
 from configs.models.monitoring import Monitoring
 from configs.render.health_checks import collector_of, interval_s, is_told_again
-from names import ports
+from names import paths, ports
 from slurm.retelling import unknown_after_s
 
 COMPONENT = "metrics"
@@ -153,12 +152,12 @@ def _pod(args: MetricsArgs) -> Manifest:
         pods,
         "collector",
         "",
-        [*program_mounts("metrics"), mount("slurm-config", "/etc/slurm", read_only=True), *MUNGE_SOCKET],
-        {"SLURM_CONF": "/etc/slurm/slurm.conf"},
+        [*program_mounts("metrics"), mount("slurm-config", paths.SLURM, read_only=True), *MUNGE_SOCKET],
+        {"SLURM_CONF": paths.SLURM_CONF},
         requests=("20m", "64Mi"),
         limit=_MEMORY,
         command=program_command("metrics", build_settings(args)),
-        workingDir=PACKAGES_PATH,
+        workingDir=paths.PACKAGES,
         ports=[{"name": COMPONENT, "containerPort": ports.METRICS}],
         # SlurmUser: where PrivateData hides jobs, others do not see all of them.
         securityContext=confined(SLURM_UID),

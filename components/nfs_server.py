@@ -12,7 +12,6 @@ from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import CLAIMS, config_map, content_name, declare
 from components.pods import (
     DAEMON_MEMORY,
-    PACKAGES_PATH,
     PodDefaults,
     config_volume,
     container,
@@ -32,11 +31,10 @@ from configs.models.cluster import Cluster
 from configs.models.nfs_server import NfsServer as NfsServerConfig
 from configs.models.storage import Disk
 from configs.render import nfs_server
-from names import ports, variables
+from names import paths, ports, variables
 from names.annotations import CONFIG
 
 COMPONENT = "nfs"
-DATA_PATH = "/srv/nfs"
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "SETGID", "SETUID")
 """It serves as the requesting user (SETUID, SETGID), files of any owner, and finds them by handle: open_by_handle_at(2) wants
 DAC_READ_SEARCH."""
@@ -142,11 +140,11 @@ def build_server(args: NfsServerArgs) -> Manifest:
         "",
         [
             *program_mounts("nfs_server"),
-            *(mount("config", "/etc/slipway/nfs", read_only=True), mount("users", "/var/lib/extrausers", read_only=True)),
-            *(mount("data", DATA_PATH), mount("run", "/run"), mount("tmp", "/tmp")),  # noqa: S108 - a mount of the pod's own
+            *(mount("config", paths.NFS, read_only=True), mount("users", paths.USERS, read_only=True)),
+            *(mount("data", paths.NFS_DATA), mount("run", "/run"), mount("tmp", "/tmp")),  # noqa: S108 - a mount of the pod's own
         ],
         command=pump_command("nfs-ganesha", *program_command("nfs_server")),
-        workingDir=PACKAGES_PATH,
+        workingDir=paths.PACKAGES,
         env={variables.FOLDERS: " ".join(f"{folder['name']}:{folder['mode']}" for folder in args["folders"])},
         requests=("100m", "256Mi"),
         limit=DAEMON_MEMORY,

@@ -12,21 +12,11 @@ import pulumi_kubernetes as kubernetes
 
 from components.labels import Manifest, labels, metadata, object_name, outside_name
 from components.objects import content_name
-from components.pods import (
-    PACKAGES_PATH,
-    PodDefaults,
-    confined,
-    container,
-    pod_template,
-    program_command,
-    program_mounts,
-    program_volumes,
-    tolerations,
-)
+from components.pods import PodDefaults, confined, container, pod_template, program_command, program_mounts, program_volumes, tolerations
 from configs.models.cluster import Cluster
 from configs.models.node_pool import EksNodes, ExistingNodes, NodePool, Taint
 from configs.models.shapes import machine_of, shape_of
-from names import annotations
+from names import annotations, paths
 from names.labels import CLUSTER, POOL
 
 _CHECK_UID = 65534
@@ -292,7 +282,7 @@ def _pool_check_spec(args: GpuNodePoolArgs, existing: ExistingNodesArgs, account
         "",
         program_mounts("node_checks"),
         command=program_command("node_checks", json.dumps(expectation, sort_keys=True), module="pool"),
-        workingDir=PACKAGES_PATH,
+        workingDir=paths.PACKAGES,
         securityContext=confined(_CHECK_UID),
         terminationMessagePolicy="FallbackToLogsOnError",
     )

@@ -23,9 +23,6 @@ from components.node_pool import WorkerPoolArgs, worker_pool
 from components.objects import declare
 from components.pods import (
     LOW_PORTS_ARE_ROOTS,
-    NODE_HOST_KEYS,
-    PACKAGES_PATH,
-    ROOT_SETTINGS,
     TERMINATION_LOG,
     PodDefaults,
     annotation_volume,
@@ -56,15 +53,13 @@ from configs.render import shared_root, slurm
 from configs.render.gpu_jobs import FOLDER as GPU_JOBS_PATH
 from configs.render.gpu_jobs import HOST_FOLDER, notes_gpu_jobs
 from configs.render.health_checks import checks_beside_jobs
-from names import annotations, crds, ports, variables
+from names import annotations, crds, paths, ports, variables
 
 TMP_PATH = shared_root.TMP
 CONTAINERS_PATH = shared_root.CONTAINERS
 """Private /tmp folders of jobs."""
 SPOOL_PATH = shared_root.SPOOL
 """slurmd's own folder on a node: state, scripts of running jobs."""
-PLACE_PATH = "/etc/slipway/place"
-"""Where a worker's plugin reads the node's address in the topology."""
 SSH_PORT = 22
 """Of sshd on workers: the usual port, so that `ssh -J LOGIN NODE` from outside needs no port."""
 _STOP_S = 30
@@ -348,13 +343,13 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
     mounts = [
         *(users_mount(args.get("identity")), munge_key_mount(), mount("spool", SPOOL_PATH)),
         *program_mounts(*_programs(args)),
-        *(mount("run", "/run/slurm"), mount("shm", "/dev/shm")),  # noqa: S108 - a mount of the pod's own
+        *(mount("run", paths.SLURM_RUN), mount("shm", "/dev/shm")),  # noqa: S108 - a mount of the pod's own
         *(build_mount(source) for source in args["mounts"]),
         *(mount(claim.name, claim.mount_path) for claim in args["volume_claims"]),
-        *([mount("root", ROOT_SETTINGS, read_only=True)] if "root" in args else []),
+        *([mount("root", paths.ROOT_SETTINGS, read_only=True)] if "root" in args else []),
         *(mount(name, path) for name, path in _JOB_FOLDERS.items() if _shares_disk(args, path)),
-        *([mount("node-host-keys", NODE_HOST_KEYS, read_only=True), keys_mount(args.get("identity"))] if "ssh" in args else []),
-        *([mount("place", PLACE_PATH, read_only=True)] if args.get("topologies") else []),
+        *([mount("node-host-keys", paths.NODE_HOST_KEYS, read_only=True), keys_mount(args.get("identity"))] if "ssh" in args else []),
+        *([mount("place", paths.PLACE, read_only=True)] if args.get("topologies") else []),
         *([mount("gpu-jobs", GPU_JOBS_PATH)] if _has_exporter(args) else []),
     ]
     gpu_metrics = [("gpu-metrics", ports.GPU_METRICS)] if _simulates_exporter(args) else []
@@ -363,7 +358,7 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
     return {
         **slurmd,
         "env": [*slurmd["env"], {"name": variables.MACHINE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
-        "workingDir": PACKAGES_PATH,
+        "workingDir": paths.PACKAGES,
         "resources": build_resources(args),
         "ports": [{"name": name, "containerPort": port} for name, port in listening],
         "terminationMessagePath": TERMINATION_LOG,

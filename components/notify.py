@@ -11,7 +11,6 @@ from components.labels import Manifest, labels, object_name
 from components.objects import config_map
 from components.pods import (
     MUNGE_SOCKET,
-    PACKAGES_PATH,
     SLURM_UID,
     PodDefaults,
     config_volume,
@@ -23,11 +22,11 @@ from components.pods import (
     secret_volume,
 )
 from configs.models.cluster import Cluster
+from names import paths
 
 PROGRAMS = ("notify", "mail")
 """What the container runs: the words about jobs, and the spool of mails, are in programs/mail."""
 _SETTINGS_PATH = "/etc/slipway/notify-settings"
-_URLS_PATH = "/etc/slipway/notify"
 _FILE = "receivers.json"
 _INTERVAL_S = 15
 """Seconds between two readings of Slurm; one that is slow makes its own pause longer (slurm/ended.py)."""
@@ -70,9 +69,9 @@ def build_notify_settings(cluster: str, namespace: str, notify: NotifyArgs) -> M
 
 def build_notify(pods: PodDefaults, notify: NotifyArgs, state: Manifest, users: Manifest) -> Manifest:
     """The container. `state` is the mount of slurmctld's disk, where messages wait, `users` that by which squeue names users."""
-    urls = [mount(_volume(name), f"{_URLS_PATH}/{name}", read_only=True) for name in notify["secrets"]]
+    urls = [mount(_volume(name), f"{paths.NOTIFY_URLS}/{name}", read_only=True) for name in notify["secrets"]]
     mounts = [
-        mount("config", "/etc/slurm", read_only=True),
+        mount("config", paths.SLURM, read_only=True),
         users,
         *MUNGE_SOCKET,
         state,
@@ -85,10 +84,10 @@ def build_notify(pods: PodDefaults, notify: NotifyArgs, state: Manifest, users: 
         "notify",
         "",
         mounts,
-        {"SLURM_CONF": "/etc/slurm/slurm.conf"},
+        {"SLURM_CONF": paths.SLURM_CONF},
         requests=("10m", "32Mi"),
         command=program_command("notify", pods["cluster"], f"{_SETTINGS_PATH}/{_FILE}", str(_INTERVAL_S)),
-        workingDir=PACKAGES_PATH,
+        workingDir=paths.PACKAGES,
         # SlurmUser: where PrivateData hides jobs, others do not see all of them.
         securityContext=confined(SLURM_UID),
     )

@@ -33,14 +33,13 @@ from configs.models.monitoring import Monitoring
 from configs.render import alertmanager
 from configs.render.alerts import build_alerts
 from configs.render.dashboards import build_dashboards
-from names import ports
+from names import paths, ports
 
 COMPONENT = "prometheus"
 """Tail of its objects' names: `<cluster>-prometheus`."""
 PROMETHEUS_UID = 65532
 """The user in the image."""
 """On the pod's loopback only: nobody but the pod and a port-forward silences alerts."""
-CONFIG_PATH = "/etc/slipway/prometheus"
 _DATA_PATH = "/data"
 _MEBIBYTES = {"Mi": 1, "Gi": 1024, "Ti": 1024**2, "M": 1e6 / 2**20, "G": 1e9 / 2**20, "T": 1e12 / 2**20}
 _METRICS_SHARE = 0.8
@@ -250,7 +249,7 @@ def _prometheus(args: OwnArgs) -> Manifest:
         "imagePullPolicy": pods["pull_policy"],
         "command": [
             "prometheus",
-            f"--config.file={CONFIG_PATH}/prometheus.yml",
+            f"--config.file={paths.PROMETHEUS}/prometheus.yml",
             f"--storage.tsdb.path={_DATA_PATH}/prometheus",
             f"--storage.tsdb.retention.time={args['retention_days']}d",
             f"--storage.tsdb.retention.size={args['retention_mib']}MB",  # Prometheus' MB are MiB
@@ -264,7 +263,7 @@ def _prometheus(args: OwnArgs) -> Manifest:
         "startupProbe": http_probe(ports.PROMETHEUS, "/-/ready", periodSeconds=1, failureThreshold=600),  # it reads what it has first
         "livenessProbe": http_probe(ports.PROMETHEUS, "/-/healthy", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
         "readinessProbe": http_probe(ports.PROMETHEUS, "/-/ready", periodSeconds=5, timeoutSeconds=5),
-        "volumeMounts": [mount("config", CONFIG_PATH, read_only=True), mount("data", _DATA_PATH)],
+        "volumeMounts": [mount("config", paths.PROMETHEUS, read_only=True), mount("data", _DATA_PATH)],
     }
 
 
@@ -286,7 +285,7 @@ def _alertmanager(args: OwnArgs) -> Manifest:
         "resources": resources(("10m", "32Mi"), PROGRAM_MEMORY),
         "securityContext": confined(PROMETHEUS_UID),
         "volumeMounts": [
-            *(mount("config", CONFIG_PATH, read_only=True), mount("data", _DATA_PATH), mount("tmp", "/tmp")),  # noqa: S108 - the pod's own
+            *(mount("config", paths.PROMETHEUS, read_only=True), mount("data", _DATA_PATH), mount("tmp", "/tmp")),  # noqa: S108 - the pod's own
             *secrets,
         ],
     }

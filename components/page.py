@@ -10,7 +10,7 @@ from components.objects import declare
 from components.pods import CLUSTER_DOMAIN, PodDefaults, mount, secret_volume, service
 from configs.models.cluster import Cluster
 from configs.render.slurm import private_data
-from names import ports, variables
+from names import paths, ports, variables
 
 COMPONENT = "page"
 """Tail of its objects' names: `<cluster>-page`."""
@@ -18,7 +18,6 @@ PORT = 80
 """Of its Service."""
 _MEMORY = "1Gi"
 """A bound for a leak: a snapshot of 5,000 nodes and 10,000 jobs is below 4 MB, in a few copies."""
-_KEY_PATH = "/etc/slipway/jwt"
 _HIDEABLE = ("jobs", "nodes")
 
 
@@ -115,7 +114,7 @@ def _page(args: PageArgs) -> Manifest:
     cluster, namespace = pods["cluster"], pods["namespace"]
     env = {
         variables.SLURMRESTD: f"http://{object_name(cluster, 'slurmrestd')}.{namespace}:{ports.SLURMRESTD}",
-        variables.JWT_KEY: f"{_KEY_PATH}/jwt_hs256.key",
+        variables.JWT_KEY: paths.JWT_KEY,
         variables.HISTORY: "/tmp/history.json",  # noqa: S108 - a mount of the pod's own
         variables.HOSTS: ",".join(args["hosts"]),
         **({variables.HIDDEN: ",".join(args["hidden"])} if args["hidden"] else {}),
@@ -127,7 +126,7 @@ def _page(args: PageArgs) -> Manifest:
         env,
         requests=("10m", "64Mi"),
         memory=_MEMORY,
-        mounts=[mount("jwt", _KEY_PATH, read_only=True)],
+        mounts=[mount("jwt", paths.JWT, read_only=True)],
         port_name="http",
         knows_its_name=False,
     )

@@ -10,7 +10,7 @@ from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import SKIP_AWAIT
 from configs.models.cluster import Cluster
 from configs.models.node_pool import Taint
-from names import variables
+from names import paths, variables
 from slurm.people import ACCOUNTS
 
 SLURM_UID = ACCOUNTS["slurm"]
@@ -20,15 +20,8 @@ SLURMRESTD_UID = ACCOUNTS["slurmrestd"]
 MYSQL_UID = ACCOUNTS["mysql"]
 
 
-PACKAGES_PATH = "/opt/slipway"
-"""Where Python finds our packages: it is the working directory of the containers that run them."""
 SHARED_PACKAGES = ("names", "slurm")
-"""What all programs import, at the root of the project and below `PACKAGES_PATH` alike."""
-SCRIPTS_PATH = f"{PACKAGES_PATH}/scripts"
-ROOT_SETTINGS = "/etc/slipway/root"
-"""Where root.conf is, the settings of the versioned root; without it the plugin does nothing."""
-NODE_HOST_KEYS = "/etc/slipway/node-host-keys"
-"""Where the workers' host key is: in workers, whose sshd has it, and in login pods, which tell its public half to ssh."""
+"""What all programs import, at the root of the project and below `paths.PACKAGES` alike."""
 CLUSTER_DOMAIN = "cluster.local"
 LOW_PORTS_ARE_ROOTS: Manifest = {"sysctls": [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "1024"}]}
 """Of pods that users run programs in. NFS servers believe what comes from a port below 1024; container runtimes set it to 0 in pods."""
@@ -125,7 +118,9 @@ def container(
         "image": defaults["image"],
         "imagePullPolicy": defaults["pull_policy"],
         **(
-            {"command": pump_command(script.removesuffix(".sh"), f"{SCRIPTS_PATH}/{script}"), "workingDir": PACKAGES_PATH} if script else {}
+            {"command": pump_command(script.removesuffix(".sh"), f"{paths.SCRIPTS}/{script}"), "workingDir": paths.PACKAGES}
+            if script
+            else {}
         ),
         "env": [{"name": key, "value": value} for key, value in told.items()],
         "resources": resources(requests, limit),
@@ -171,20 +166,20 @@ def munged(defaults: PodDefaults, origin: str | None = None) -> Manifest:
         "munged",
         "",
         # The folder above munged's own, which it makes itself: it distrusts a folder that a volume opens to all.
-        [munge_key_mount(), mount("munge", "/run/munge"), mount("munge-state", "/var/lib"), *program_mounts("munged")],
+        [munge_key_mount(), mount("munge", paths.MUNGE_RUN), mount("munge-state", "/var/lib"), *program_mounts("munged")],
         {variables.ORIGIN: origin} if origin else None,
         requests=("10m", "24Mi"),
         command=daemon_command("munged"),
-        workingDir=PACKAGES_PATH,
+        workingDir=paths.PACKAGES,
         restartPolicy="Always",
         securityContext=confined(MUNGE_UID),
-        startupProbe=exec_probe("test", "-S", "/run/munge/munge.socket.2", periodSeconds=1, failureThreshold=60),
+        startupProbe=exec_probe("test", "-S", f"{paths.MUNGE_RUN}/munge.socket.2", periodSeconds=1, failureThreshold=60),
     )
 
 
 def munge_key_mount() -> Manifest:
     """Where programs/munged finds the key."""
-    return mount("munge-key", "/etc/slipway/munge", read_only=True)
+    return mount("munge-key", paths.MUNGE_KEY, read_only=True)
 
 
 def munge_key_volume(defaults: PodDefaults, mode: int) -> Manifest:
@@ -204,7 +199,7 @@ def munge_volumes(defaults: PodDefaults) -> list[Manifest]:
 
 def scripts_mount() -> Manifest:
     """Where the start scripts are."""
-    return mount("scripts", SCRIPTS_PATH, read_only=True)
+    return mount("scripts", paths.SCRIPTS, read_only=True)
 
 
 def scripts_volume(defaults: PodDefaults) -> Manifest:
@@ -213,7 +208,7 @@ def scripts_volume(defaults: PodDefaults) -> Manifest:
 
 
 def program_command(program: str, *arguments: str, module: str = "run", imports_debian: bool = False) -> list[str]:
-    """Runs a module of a program in the working directory `PACKAGES_PATH`.
+    """Runs a module of a program in the working directory `paths.PACKAGES`.
 
     Only the working directory and Python's own library are on its path, so no environment variable changes what it imports, and it starts
     in 20 ms. `imports_debian` adds the Python packages of the image.
@@ -222,7 +217,7 @@ def program_command(program: str, *arguments: str, module: str = "run", imports_
 
 
 def pump_command(daemon: str, *command: str) -> list[str]:
-    """Runs a command whose output becomes lines of the log, in the working directory `PACKAGES_PATH`: see slurm/pump."""
+    """Runs a command whose output becomes lines of the log, in the working directory `paths.PACKAGES`: see slurm/pump."""
     return ["python3", "-EsSB", "-m", "slurm.pump", daemon, "--", *command]
 
 
@@ -233,8 +228,8 @@ def daemon_command(program: str) -> list[str]:
 
 def program_mounts(*programs: str) -> list[Manifest]:
     """What a container mounts that runs programs: the packages that they share, and each program's own."""
-    own = [mount(_program_volume(program), f"{PACKAGES_PATH}/programs/{program}", read_only=True) for program in programs]
-    return [*(mount(package, f"{PACKAGES_PATH}/{package}", read_only=True) for package in SHARED_PACKAGES), *own]
+    own = [mount(_program_volume(program), f"{paths.PACKAGES}/programs/{program}", read_only=True) for program in programs]
+    return [*(mount(package, f"{paths.PACKAGES}/{package}", read_only=True) for package in SHARED_PACKAGES), *own]
 
 
 def program_volumes(defaults: PodDefaults, *programs: str) -> list[Manifest]:
@@ -252,7 +247,7 @@ def mount(volume: str, path: str, read_only: bool = False) -> Manifest:
     return {"name": volume, "mountPath": path, **({"readOnly": True} if read_only else {})}
 
 
-MUNGE_SOCKET: list[Manifest] = [mount("munge", "/run/munge", read_only=True)]
+MUNGE_SOCKET: list[Manifest] = [mount("munge", paths.MUNGE_RUN, read_only=True)]
 """What a daemon mounts to authenticate where munged has a container of its own. Read-only, which a connection does not mind: an emptyDir is
 open to all, and whoever can write there could put a socket of their own in munged's place."""
 

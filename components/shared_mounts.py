@@ -9,6 +9,7 @@ from configs.models.cluster import Cluster
 from configs.models.nfs_server import NfsServer
 from configs.models.storage import Mount, Source
 from configs.render import shared_root
+from names import paths
 
 
 class NfsArgs(TypedDict):
@@ -50,7 +51,7 @@ def shared_mounts(cluster: Cluster, further: tuple[Mount, ...]) -> list[SharedMo
     storage = cluster.storage
     return [
         root_mount(cluster),
-        shared_mount("home", "/home", storage.home, server=storage.nfs_server),
+        shared_mount("home", paths.HOMES, storage.home, server=storage.nfs_server),
         # A prefix keeps a user's names and those of a pod's own volumes apart.
         *(shared_mount(f"mount-{mount.name}", mount.mount_path, mount, mount.read_only, storage.nfs_server) for mount in further),
     ]

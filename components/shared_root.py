@@ -14,8 +14,6 @@ from components.labels import Manifest, labels, metadata, object_name
 from components.objects import config_map, content_name, declare
 from components.pods import (
     MUNGE_SOCKET,
-    PACKAGES_PATH,
-    ROOT_SETTINGS,
     SLURM_UID,
     PodDefaults,
     container,
@@ -34,12 +32,12 @@ from components.shared_mounts import SharedMountArgs, build_mount, build_volume,
 from configs.models.cluster import Cluster
 from configs.models.shared_root import Root, RootVersion
 from configs.render import shared_root
-from names import variables
+from names import paths, variables
 
 _FILL_S = 4 * 3600
 """A large image on a slow volume."""
 _CLEAN_AT = "17 3 * * *"
-_HOLD = "/usr/lib/slipway/hold"
+_HOLD = f"{paths.PLUGINS}/hold"
 _COPIES = ["CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "MKNOD", "SETFCAP", "SYS_CHROOT", "SYS_PTRACE"]
 """Capabilities to read another container's root by /proc, to write files of any owner and kind, and to read a version from inside of it."""
 _INSTALLS = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "SETFCAP", "SETGID", "SETUID", "SYS_ADMIN", "SYS_CHROOT"]
@@ -94,7 +92,7 @@ class SharedRootArgs(TypedDict):
 def shared_root_args(cluster: Cluster, pods: PodDefaults, root: Root, image: str) -> SharedRootArgs:
     """The versions of the root, and the name of the current version. `image` is what those are filled from that name nothing else."""
     versions = shared_root.versions_of(root, image)
-    settings = {"root.conf": shared_root.render(cluster, ROOT_SETTINGS, SLURM_UID)}
+    settings = {"root.conf": shared_root.render(cluster, paths.ROOT_SETTINGS, SLURM_UID)}
     if cluster.login.has_admins:
         settings[shared_root.SUDOERS] = shared_root.render_sudoers(cluster)
     args: SharedRootArgs = {
@@ -173,7 +171,7 @@ def build_fill(args: SharedRootArgs, version: RootVersionArgs) -> Manifest:
         [build_mount(args["volume"]), *program_mounts("root_fill", "root_changes")],
         told,
         command=program_command("root_fill"),
-        workingDir=PACKAGES_PATH,
+        workingDir=paths.PACKAGES,
         limit=_TREES_MEMORY,
         securityContext=_context(_COPIES),
         terminationMessagePolicy="FallbackToLogsOnError",
@@ -230,7 +228,7 @@ def build_install(args: SharedRootArgs, packages: list[str]) -> Manifest:
         [build_mount(args["volume"]), *program_mounts("root_packages")],
         {variables.ROOT_VERSION: args["current"], variables.ROOT_PACKAGES: " ".join(packages)},
         command=program_command("root_packages"),
-        workingDir=PACKAGES_PATH,
+        workingDir=paths.PACKAGES,
         limit=_TREES_MEMORY,
         # The version's /proc and /dev are mounts, which the runtimes' AppArmor profiles forbid.
         securityContext={**_context(_INSTALLS), "appArmorProfile": {"type": "Unconfined"}},
@@ -288,7 +286,7 @@ def build_cleaner(args: SharedRootArgs) -> Manifest:
             variables.ROOT_KEEP_DAYS: str(args["keep_days"]),
         },
         command=program_command("root_clean"),
-        workingDir=PACKAGES_PATH,
+        workingDir=paths.PACKAGES,
         securityContext=_context(["DAC_OVERRIDE", "FOWNER"]),
     )
     pod: Manifest = {
@@ -323,7 +321,7 @@ def build_report(args: SharedRootArgs) -> Manifest:
         [{**build_mount(args["volume"]), "readOnly": True}, *program_mounts("root_changes")],
         {variables.REPORT: "text"},
         command=program_command("root_changes", "report"),
-        workingDir=PACKAGES_PATH,
+        workingDir=paths.PACKAGES,
         limit=_TREES_MEMORY,
         securityContext=_context(["DAC_READ_SEARCH", "SYS_CHROOT"]),
         terminationMessagePolicy="FallbackToLogsOnError",

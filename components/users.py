@@ -9,11 +9,10 @@ from components.pods import config_volume, mount
 from components.shared_mounts import SharedMountArgs, build_volume, root_mount
 from configs.models.cluster import Cluster
 from configs.render import users
+from names import paths
 
 FOLDER = "identity"
 """Folder of the shared volume with the users from LDAP."""
-USERS_PATH = "/var/lib/extrausers"
-"""Where pods read users and groups. Source: libnss-extrausers."""
 KEYS_PATH = "/etc/slipway/keys"
 """Where sshd reads each user's public keys, a file a user."""
 
@@ -45,8 +44,8 @@ def identity_volume(cluster: Cluster) -> SharedMountArgs | None:
 def users_mount(identity: SharedMountArgs | None) -> Manifest:
     """Where a container reads users and groups: the ConfigMap's files, or the folder on the shared volume."""
     if identity is None:
-        return mount("users", USERS_PATH, read_only=True)
-    return {**mount(identity["name"], USERS_PATH, read_only=True), "subPath": FOLDER}
+        return mount("users", paths.USERS, read_only=True)
+    return {**mount(identity["name"], paths.USERS, read_only=True), "subPath": FOLDER}
 
 
 def keys_mount(identity: SharedMountArgs | None) -> Manifest:

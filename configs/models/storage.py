@@ -19,6 +19,7 @@ from configs.models.fields import (
 )
 from configs.models.nfs_server import MountOption, NfsServer
 from configs.models.shared_root import Root
+from names import paths
 
 
 def _straight(value: str) -> str:
@@ -119,7 +120,7 @@ class Storage(Model):
     """Homes of the users, at /home."""
     mounts: tuple[Mount, ...] = Field(default=(), examples=[[{"name": "datasets", "mountPath": "/data", "claim": "fsx-datasets"}]])
     """Further shared volumes."""
-    projects: AbsolutePath = Field(default="/shared/projects", examples=["/data/projects"])
+    projects: AbsolutePath = Field(default=paths.PROJECTS, examples=["/data/projects"])
     """Where the folders of accounts with `folder: true` are: a folder directly below /shared or below one of `mounts`, or such a mount
     itself."""
     nfs_server: NfsServer | None = None

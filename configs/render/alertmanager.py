@@ -7,8 +7,9 @@ import yaml
 from configs.models.cluster import Cluster
 from configs.models.monitoring import Monitoring, Receiver
 from configs.models.notifications import Smtp
+from names import paths
 
-SECRETS_PATH = "/etc/slipway/receivers"
+SECRETS_PATH = paths.RECEIVERS
 """A folder below for each receiver with a Secret, and for those of the mail relay."""
 RELAY_CREDENTIALS, RELAY_CA = "relay-credentials", "relay-ca"
 USER_NAME = "@username@"

@@ -6,11 +6,12 @@ Slurm 26.05 takes several of each (`Prolog[0]`, `Prolog[1]` in `scontrol show co
 from configs.models.cluster import Cluster
 from configs.models.node_set import NodeSet
 from configs.render.wording import template
+from names import paths
 from slurm import prologs
 
-FOLDER = "/run/slurm/gpu-jobs"
+FOLDER = paths.GPU_JOBS
 """In a worker: a file for each GPU that a job has."""
-HOST_FOLDER = "/run/slipway/gpu-jobs"
+HOST_FOLDER = f"{paths.RUN}/gpu-jobs"
 """On the machine, for the exporter that runs there."""
 
 

@@ -26,13 +26,13 @@ from configs.models.node_set import NodeSet
 from configs.models.shapes import machine_of, shape_of
 from configs.render.shared_root import SPOOL, TMP
 from configs.render.wording import template
-from names import ports
+from names import paths, ports
 from slurm import prologs
 from slurm.conf import known, number_of
 from slurm.gpu_links import least_gb_per_s
 from slurm.people import ACCOUNTS, LEAST_ID, TAKEN
 
-SCRIPT_PATH = f"/run/slurm/conf/{prologs.CHECKS}"
+SCRIPT_PATH = f"{paths.CACHED}/{prologs.CHECKS}"
 """Where nodes have it; HealthCheckProgram wants a path."""
 INTERVAL_S = 60
 """Seconds between two runs on a node, unless checks may take longer."""
@@ -112,7 +112,7 @@ def check_settings(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> d
         if check.other_drivers == "drain":
             facts["otherDrivers"] = most_drained(check, node_set)
     elif check.check == "mounts":
-        facts = {"paths": ["/home", *(mount.mount_path for mount in cluster.mounts_of(node_set))]}
+        facts = {"paths": [paths.HOMES, *(mount.mount_path for mount in cluster.mounts_of(node_set))]}
     elif check.check == "storage":
         facts = {"paths": list(check.folders or ("/tmp",))}  # noqa: S108 - a folder to look at
     elif check.check == "network":

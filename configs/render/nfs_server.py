@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from configs.models.cluster import Cluster
 from configs.render.wording import template
+from names import paths
 
-DATA = "/srv/nfs"
+DATA = paths.NFS_DATA
 """Where the server's pod has its disk; each export is a folder of it, and `.ganesha` is what the server remembers of its clients."""
 VERSIONS = ("4.1", "4.2")
 VERSION_OPTION = re.compile(r"(?:nfs)?vers=(.+)")

@@ -9,20 +9,21 @@ from collections.abc import Mapping
 
 from configs.models.cluster import Cluster
 from configs.models.shared_root import Root, RootVersion
+from names import paths
 
-SHARED = "/shared"
+SHARED = paths.SHARED
 """Where pods have the shared volume."""
-TMP = "/var/spool/slipway/tmp"
+TMP = paths.JOBS_TMP
 """Where workers have their jobs' private /tmp; a node set may claim a disk for it."""
-CONTAINERS = "/var/spool/slipway/containers"
+CONTAINERS = paths.CONTAINERS
 """Where workers have the images of containers; a node set may claim a disk for it."""
-SCRATCH = "/scratch"
+SCRATCH = paths.SCRATCH
 """Where a job has its own room on the node's disk, in node sets with `scratch`."""
-SPOOL = "/var/spool/slurmd"
+SPOOL = paths.SLURMD_SPOOL
 """slurmd's own folder, as slurm.conf has it."""
 SUDOERS = "sudoers"
 """The file beside root.conf that says who may use sudo."""
-_ALWAYS = ("/home", "/var/lib/extrausers", "/usr/lib/slipway")
+_ALWAYS = (paths.HOMES, paths.USERS, paths.PLUGINS)
 """Homes, who the users are, and the plugin itself, which srun loads inside the root too."""
 
 

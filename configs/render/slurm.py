@@ -20,7 +20,7 @@ from configs.render.check_partition import checks_partition, partition_keys
 from configs.render.shared_root import volume_places
 from configs.render.topology import render_topology
 from configs.render.wording import template
-from names import ports
+from names import paths, ports
 from slurm import prologs
 from slurm.conf import known, pairs_of, setting
 from slurm.mig import device_files
@@ -32,7 +32,7 @@ REFUSALS = ("job_submit.lua", "cli_filter.lua")
 clients each read their own."""
 NO_MAIL = "/bin/true"
 """MailProg of a cluster that sends no mail: the image has no mailer."""
-MAILER = "/opt/slipway/scripts/mail.sh"
+MAILER = f"{paths.SCRIPTS}/mail.sh"
 """MailProg of a cluster with `notifications.smtp`: it hands each mail over to programs/mail."""
 
 DEFAULTS: Mapping[str, str] = {
@@ -63,7 +63,7 @@ REPEATED = ("Prolog", "Epilog")
 _NOHOLD = "nohold_on_prolog_fail"
 ARCHIVE = "/archive"
 """Where slurmdbd has the volume of its archives."""
-CA_FILE = "/etc/slipway/mariadb-ca/ca.crt"
+CA_FILE = paths.DATABASE_CA
 """Where slurmdbd has the certificate that an external database is checked with, if the user gives one."""
 SYSTEM_CA_FILE = "/etc/ssl/certs/ca-certificates.crt"
 

@@ -1,6 +1,7 @@
 """Users and groups as the files that libnss-extrausers reads, and their public keys. Passwords there are none: keys only."""
 
 from configs.models.cluster import Cluster
+from names import paths
 
 
 def render(cluster: Cluster) -> dict[str, str]:
@@ -9,7 +10,7 @@ def render(cluster: Cluster) -> dict[str, str]:
     own = {user.gid: user.name for user in users if user.gid not in {group.gid for group in groups}}
     members = {group.name: [user.name for user in users if group.name in user.groups] for group in groups}
     lines = {
-        "passwd": [f"{user.name}:x:{user.uid}:{user.gid}::/home/{user.name}:{user.shell}" for user in users],
+        "passwd": [f"{user.name}:x:{user.uid}:{user.gid}::{paths.HOMES}/{user.name}:{user.shell}" for user in users],
         "group": [f"{name}:x:{gid}:" for gid, name in own.items()]
         + [f"{group.name}:x:{group.gid}:{','.join(members[group.name])}" for group in groups],
         # `*` is no password and no lock: sshd refuses the keys of a locked account ("!").

@@ -7,6 +7,7 @@ from configs.models.accounts import Account
 from configs.models.cluster import Cluster
 from configs.models.storage import Mount
 from configs.render import shared_root
+from names import paths
 
 _PATH = "cluster.accounting.accounts"
 _PLACE = "cluster.storage.projects"
@@ -45,11 +46,11 @@ def _check_place(cluster: Cluster) -> list[Fault]:
     above, name = posixpath.split(place)
     if shared_root.is_below_shared(cluster):
         if name in _OWN:
-            return [Fault(_PLACE, f"{quoted(place)} is where Slipway keeps files of its own. Take another, such as /shared/projects.")]
+            return [Fault(_PLACE, f"{quoted(place)} is where Slipway keeps files of its own. Take another, such as {paths.PROJECTS}.")]
         return []
     mount = next((mount for mount in cluster.storage.mounts if mount.mount_path in (place, above)), None)
     if mount is None:
-        message = f"{quoted(place)} is on no shared volume. Take /shared/projects, or a folder directly below one of storage.mounts."
+        message = f"{quoted(place)} is on no shared volume. Take {paths.PROJECTS}, or a folder directly below one of storage.mounts."
         return [Fault(_PLACE, message, ("cluster.storage.mounts",))]
     return _check_mount(cluster, mount)
 
@@ -60,7 +61,7 @@ def _check_mount(cluster: Cluster, mount: Mount) -> list[Fault]:
     if mount.read_only:
         return [Fault(_PLACE, f"mount {name} is read-only. Take another, or leave out readOnly.", about)]
     if mount.nfs_server:
-        message = f"root can make no folders on mount {name}: Slipway's NFS server keeps root of its clients out. Take /shared/projects."
+        message = f"root can make no folders on mount {name}: Slipway's NFS server keeps root of its clients out. Take {paths.PROJECTS}."
         return [Fault(_PLACE, message, about)]
     without = [node_set.name for node_set in cluster.node_sets if mount not in cluster.mounts_of(node_set)]
     if without:

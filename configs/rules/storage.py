@@ -8,9 +8,10 @@ from configs.models.cluster import Cluster
 from configs.models.storage import Mount, Nfs, Source
 from configs.render import shared_root
 from configs.rules.names import check_distinct, check_unique
+from names import paths
 
 _SYSTEM = frozenset({"/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/root", "/run", "/sbin", "/sys", "/tmp", "/usr", "/var"})  # noqa: S108 - refused
-_TAKEN = {"/home": "the users' homes are", "/shared": "the shared root is", "/opt/slipway": "Slipway's own scripts are"}
+_TAKEN = {paths.HOMES: "the users' homes are", paths.SHARED: "the shared root is", paths.PACKAGES: "Slipway's own scripts are"}
 
 
 _NODES_OWN = ("/var/lib/containerd", "/var/lib/cni", "/var/lib/docker", "/var/lib/etcd", "/var/lib/kubelet", "/var/log", "/var/run")

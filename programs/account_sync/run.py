@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from types import FrameType
 
+from names import paths
 from slurm.logs import teller
 from slurm.people import LEAST_ID
 from slurm.pump import take_stderr
@@ -34,7 +35,7 @@ _MOST_ROUNDS = 8
 _MOST_COMMANDS = 400
 """Of one tick; the rest is done in the next."""
 _SYSTEM = Path("/etc/passwd")
-_PASSWD = Path("/var/lib/extrausers/passwd")
+_PASSWD = Path(f"{paths.USERS}/passwd")
 """Where people are; the image's own users, some of which have higher numbers than people, are in the system's file."""
 
 

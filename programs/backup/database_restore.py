@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from names import variables
+from names import paths, variables
 from programs.database.client import Client, DatabaseError
 from programs.database.client import run as run_client
 from programs.database.settings import read_database
@@ -22,8 +22,8 @@ from .files import Failed, Folder, pipe, size_of, sync
 from .plan import DATABASE, MARKER
 from .signals import end_at_once
 
-DATA = Path("/var/lib/mysql/data")
-RUN = Path("/run/mysqld")
+DATA = Path(f"{paths.MARIADB}/data")
+RUN = Path(paths.MARIADB_RUN)
 _NAME = "slurm_acct_db"
 _TRIES = 600
 _PAUSE_S = 0.2

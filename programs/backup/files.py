@@ -9,13 +9,13 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import IO
 
-from names import variables
+from names import paths, variables
 
 from .plan import Backups, Choice, choose, name_of, plan_pruning, sort_backups, tell_future
 
-BACKUP = Path("/backup")
+BACKUP = Path(paths.BACKUP)
 """Where the volume of backups is mounted."""
-RESTORE_FROM = Path("/etc/slipway/restore/from")
+RESTORE_FROM = Path(f"{paths.RESTORE}/from")
 """What backup.restoreFrom says; a change arrives while a restore waits."""
 _LOOK_S = 2
 

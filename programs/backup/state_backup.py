@@ -11,7 +11,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from names import variables
+from names import paths, variables
 from slurm.logs import teller
 from slurm.pump import take_stderr
 
@@ -19,7 +19,7 @@ from .files import Failed, Folder, free_in, read_pipe, size_of
 from .plan import STATE, is_due, is_whole_state, retry_s, unread
 from .signals import end_at_once
 
-DISK = Path("/var/spool/slurmctld/state")
+DISK = Path(paths.SLURMCTLD_STATE)
 _LOOK_S = 1
 _GONE = 1
 """tar's code where a file went while it read; find's where a folder did."""

@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+from names import paths
 from slurm.logs import teller
 from slurm.pump import take_stderr
 
@@ -18,7 +19,7 @@ from .files import Failed, Folder, pipe, sync
 from .plan import STATE, name_of
 from .signals import end_at_once
 
-DISK = Path("/var/spool/slurmctld/state")
+DISK = Path(paths.SLURMCTLD_STATE)
 
 say = teller("state-restore")
 

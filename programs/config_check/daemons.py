@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from names import ports
+from names import paths, ports
 
 from .plan import DATABASE_UP, Said, folders_of_slurmdbd, judge, jwt_key_of, throwaway_database
 
@@ -54,7 +54,7 @@ class Daemons:
 
 def start_munged(daemons: Daemons) -> None:
     """Raises CheckError."""
-    run, state = Path("/run/munge"), Path("/var/lib/munge")
+    run, state = Path(paths.MUNGE_RUN), Path("/var/lib/munge")
     for folder in (run, state):
         make_folder(folder, "munge")
         folder.chmod(0o755)

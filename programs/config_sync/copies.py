@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from names import paths
+
 from . import slurm
 from .slurm import SlurmError
 
-CLAIM = Path("/var/spool/slurmctld")
+CLAIM = Path(paths.SLURMCTLD)
 ACCEPTED = CLAIM / "conf"
 """A link to the copy, made by programs/slurmctld and swapped in one step."""
 BEFORE = CLAIM / "conf.before"

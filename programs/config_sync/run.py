@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from names import ports, variables
+from names import paths, ports, variables
 from slurm.files import content_hash
 from slurm.hostlists import fold
 from slurm.logs import teller
@@ -35,7 +35,7 @@ from .rescue import SLACK_S, Rescue
 from .slurm import Reading, Refused, SlurmError
 from .slurmds import Told
 
-OFFERED = Path("/etc/slurm")
+OFFERED = Path(paths.SLURM)
 say = teller("config-sync")
 REFUSED = Path("/tmp/refused")  # noqa: S108 - a mount of the container's own
 """While slurmctld refuses the files, its words. The container's probe reads them; each time, the kubelet makes an event of them."""

@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from names import paths
+
 from .settings import Database, client_settings
 
-PASSWORD = Path("/etc/slipway/mariadb/password")
+PASSWORD = Path(f"{paths.DATABASE_PASSWORD}/password")
 SETTINGS = Path("/tmp/client.cnf")  # noqa: S108 - a mount of the container's own, of those that make backups and restore them
 _PAUSE_S = 1
 _TOLD_EACH = 10

@@ -8,14 +8,15 @@ import sys
 from pathlib import Path
 from types import FrameType
 
+from names import paths
 from slurm.logs import teller
 from slurm.pump import take_stderr
 
 from .client import Client, read_password, write_private
 from .settings import PasswordError, read_database, with_password
 
-GIVEN = Path("/etc/slipway/slurmdbd/slurmdbd.conf")
-WRITTEN = Path("/etc/slurm/slurmdbd.conf")
+GIVEN = Path(f"{paths.SLURMDBD}/slurmdbd.conf")
+WRITTEN = Path(f"{paths.SLURM}/slurmdbd.conf")
 
 say = teller("database")
 

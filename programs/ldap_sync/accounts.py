@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from names import paths
 from slurm.people import MOST_ID, is_name
 from slurm.public_keys import key_fault
 
@@ -125,7 +126,7 @@ def merge(configured: Configured, found: Accounts) -> Merged:
     names = {*own_users, *(user.name for user in users)}
     groups += _own_groups(users, {*own_groups, *(each.name for each in groups)}, {*own_groups.values(), *(each.gid for each in groups)})
     lines = {
-        "passwd": [f"{user.name}:x:{user.uid}:{user.gid}:{user.gecos}:/home/{user.name}:{user.shell}" for user in users],
+        "passwd": [f"{user.name}:x:{user.uid}:{user.gid}:{user.gecos}:{paths.HOMES}/{user.name}:{user.shell}" for user in users],
         "group": [f"{each.name}:x:{each.gid}:{','.join(name for name in each.members if name in names)}" for each in groups],
         # `*` is no password and no lock: sshd refuses the keys of a locked account ("!").
         "shadow": [f"{user.name}:*:19000:0:99999:7:::" for user in users],

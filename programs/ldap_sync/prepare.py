@@ -10,10 +10,11 @@ import stat
 import sys
 from pathlib import Path
 
+from names import paths
 from slurm.logs import teller
 from slurm.pump import take_stderr
 
-_TOP = Path("/shared")
+_TOP = Path(paths.SHARED)
 _NAME = "identity"
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from names import paths
 from slurm.logs import teller
 from slurm.people import RESERVED, TAKEN
 from slurm.pump import take_stderr
@@ -32,8 +33,8 @@ Read = Callable[[], tuple[list[Entry], list[Entry]]]
 _LONGEST_PAUSE_S = 60
 _MOST_REMARKS = 100
 _READ_AGAIN_S = 600
-_CONFIG = Path("/etc/slipway/users")
-_CONFIG_KEYS = Path("/etc/slipway/user-keys")
+_CONFIG = Path(paths.STACK_USERS)
+_CONFIG_KEYS = Path(paths.STACK_USER_KEYS)
 _FOLDER = Path("/identity")
 _SIGNS = Path("/tmp")  # noqa: S108 - a volume of the pod's own
 _tell = teller("identity")

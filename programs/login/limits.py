@@ -11,13 +11,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+from names import paths
 from slurm.logs import teller
 
 from .plan import UNREADABLE_LIMITS, read_limits, render_pam_limits, shows_own_group
 
-TOP = Path("/run/slipway/cgroup")
+TOP = Path(paths.LOGIN_CGROUPS)
 _CGROUPS = Path("/sys/fs/cgroup")
-_LIMITS = Path("/etc/slipway/login/limits")
+_LIMITS = Path(f"{paths.LOGIN}/limits")
 _PAM = Path("/etc/security/limits.d/slipway.conf")
 _CONTROLLERS = ("cpu", "memory", "pids")
 _TRIES = 20

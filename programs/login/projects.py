@@ -10,9 +10,10 @@ import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from names import paths
 from slurm.records import record
 
-LIST = Path("/etc/slipway/login/projects")
+LIST = Path(f"{paths.LOGIN}/projects")
 MODE = 0o2770
 _TOP_MODE = 0o755
 

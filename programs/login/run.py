@@ -14,7 +14,7 @@ import threading
 import time
 from pathlib import Path
 
-from names import ports, variables
+from names import paths, ports, variables
 from slurm.commands import SlurmError, call
 from slurm.people import ACCOUNTS
 from slurm.pump import Pump, take_stderr
@@ -32,10 +32,10 @@ _STATE_S = 30
 _PROJECTS_S = 10
 _FAILED_S = 10
 _HOST_KEY = "ssh_host_ed25519_key"
-_HOST_KEYS = Path("/etc/slipway/host-keys")
-_NODE_KEYS = Path("/etc/slipway/node-host-keys")
-_OWN = Path("/run/slipway")
-_LOCALE = "/usr/lib/slipway/sshd_locale.so"
+_HOST_KEYS = Path(paths.HOST_KEYS)
+_NODE_KEYS = Path(paths.NODE_HOST_KEYS)
+_OWN = Path(paths.RUN)
+_LOCALE = f"{paths.PLUGINS}/sshd_locale.so"
 """Clients' locales: images/slurm/root/sshd.c."""
 
 
@@ -179,10 +179,10 @@ class Login:
 
 def prepare() -> None:
     """Folders, keys and limits. Raises OSError, SlurmError."""
-    for folder, mode in ((_OWN, 0o755), (Path("/run/sshd"), 0o755), (Path("/run/slurm"), 0o755), (_OWN / "ssh", 0o700)):
+    for folder, mode in ((_OWN, 0o755), (Path("/run/sshd"), 0o755), (Path(paths.SLURM_RUN), 0o755), (_OWN / "ssh", 0o700)):
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(mode)
-    os.chown("/run/slurm", ACCOUNTS["slurm"], ACCOUNTS["slurm"])
+    os.chown(paths.SLURM_RUN, ACCOUNTS["slurm"], ACCOUNTS["slurm"])
     _write(_OWN / "ssh" / _HOST_KEY, (_HOST_KEYS / _HOST_KEY).read_text(), 0o600)
     if _NODE_KEYS.exists():
         # By what ssh knows this cluster's nodes: the public half of the host key that all of them have. Without the file, ssh takes no name
@@ -241,7 +241,7 @@ def main() -> int:
     signals = Signals(has_children=True)
     try:
         prepare()
-        os.environ["SLURM_CONF"] = "/run/slurm/conf/slurm.conf"
+        os.environ["SLURM_CONF"] = paths.CACHED_CONF
         return Login(signals, os.environ[variables.SLURMCTLD], int(os.environ.get(variables.DRAIN_GRACE_S) or 0)).run()
     except (OSError, SlurmError) as error:
         say(f"FAILED: {error}")

@@ -13,15 +13,15 @@ import sys
 import time
 from pathlib import Path
 
-from names import variables
+from names import paths, variables
 from slurm.logs import line
 
 from . import quota
 from .plan import UNREADABLE_LIMITS, cgroup_files, group_folders, read_limits, render_message
 
-CGROUPS = Path("/run/slipway/cgroup")
-SETTINGS = Path("/etc/slipway/login")
-STATE = Path("/run/slipway/login")
+CGROUPS = Path(paths.LOGIN_CGROUPS)
+SETTINGS = Path(paths.LOGIN)
+STATE = Path(paths.LOGIN_STATE)
 LOG = Path("/proc/1/fd/1")
 ENVIRONMENT = Path("/proc/1/environ")
 _WITHOUT_LIMITS = {"cpus": 1, **UNREADABLE_LIMITS}

@@ -5,12 +5,12 @@ for them. Files in /run/slipway/login: cluster, jobs (user, running, pending), r
 import time
 from pathlib import Path
 
-from names import ports
+from names import paths, ports
 from slurm.commands import SlurmError, call
 
 from .plan import render_jobs, render_partitions
 
-_FOLDER = Path("/run/slipway/login")
+_FOLDER = Path(paths.LOGIN_STATE)
 _SINFO_S = 20
 _METRICS_S = 5
 _CLOSED = "401"

@@ -8,9 +8,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from names import paths
 from slurm.records import record
 
-SPOOL = Path("/var/spool/slurmctld/mail")
+SPOOL = Path(paths.MAIL_SPOOL)
 MOST = 10_000
 """Mails that wait at most: some 20 MB."""
 MOST_OF_USER = 1_000

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from names import ports
+from names import paths, ports
 from slurm import web
 from slurm.commands import SlurmError, call
 from slurm.ended import Gap, back_to, gap_after_answer, gap_after_failure, pause_s
@@ -29,7 +29,7 @@ from . import checks, jobs, nodes, usage
 from .readings import Readings
 from .text import CONTENT_TYPE, render
 
-KEY_WAITS = Path("/run/munge/key-waits")
+KEY_WAITS = Path(paths.MUNGE_KEY_WAITS)
 """The note of programs/munged, beside its socket."""
 _CALL_S = 20
 _BOUNDS = Bounds(clients=64, per_address=8, answer_s=10, answers_bytes=64 * 2**20)

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from names import ports
+from names import paths, ports
 from slurm.people import ACCOUNTS
 from slurm.pump import Pump
 
@@ -20,7 +20,7 @@ from .keys import KEY, SECRET, Keys, has_key, say_taken, say_waiting, waiting_si
 from .plan import Dial, Step, count_silence, pause_s, plan_key
 
 _DIAL_S = 2
-_RUN = "/run/munge"
+_RUN = paths.MUNGE_RUN
 _STATE = "/var/lib/munge"
 _GIVE_UP = (
     "setpriv",

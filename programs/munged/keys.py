@@ -7,13 +7,14 @@ import contextlib
 import os
 import subprocess
 
+from names import paths
 from slurm.people import ACCOUNTS
 
-SECRET = "/etc/slipway/munge/munge.key"  # noqa: S105 - a path
+SECRET = f"{paths.MUNGE_KEY}/munge.key"
 KEY = "/var/lib/munge/munge.key"
-NOTE = "/run/munge/key-id"
+NOTE = f"{paths.MUNGE_RUN}/key-id"
 """Says which key this is, and nothing of it: for programs/slurmctld, which sees no key."""
-WAITS = "/run/munge/key-waits"
+WAITS = paths.MUNGE_KEY_WAITS
 """Is there while another key waits, for programs/slurmctld; its time is that of the key's arrival."""
 
 

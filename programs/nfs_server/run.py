@@ -10,16 +10,16 @@ import signal
 import time
 from pathlib import Path
 
-from names import variables
+from names import paths, variables
 from slurm.logs import teller
 
 from .plan import Folder, Home, missing_folders, missing_homes
 
-DATA = Path("/srv/nfs")
-PASSWD = Path("/var/lib/extrausers/passwd")
+DATA = Path(paths.NFS_DATA)
+PASSWD = Path(f"{paths.USERS}/passwd")
 SKELETON = Path("/etc/skel")
 LOOK_S = 3
-_GANESHA = ("ganesha.nfsd", "-F", "-x", "-f", "/etc/slipway/nfs/ganesha.conf", "-p", "/run/ganesha.pid", "-L", "STDERR")
+_GANESHA = ("ganesha.nfsd", "-F", "-x", "-f", f"{paths.NFS}/ganesha.conf", "-p", "/run/ganesha.pid", "-L", "STDERR")
 
 say = teller("nfs-server")
 

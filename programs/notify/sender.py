@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from names import paths
 from programs.mail.plan import LIFE_S, is_too_old, pause_s
 
 from .post import Outcome, post
 from .reader import Say
 from .state import FOLDER, PAYLOAD, spool_of
 
-URLS = Path("/etc/slipway/notify")
+URLS = Path(paths.NOTIFY_URLS)
 """A folder for each webhook, with the file `url`."""
 _BETWEEN_S = 1.0
 """Between two messages for one webhook: Slack takes one a second."""

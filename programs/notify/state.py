@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from names import paths
 from programs.mail.spool import Spool
 from slurm.ended import Gap
 from slurm.records import record
@@ -17,7 +18,7 @@ from .nodes import Known
 from .plan import Item
 from .runs import Run
 
-FOLDER = Path("/var/spool/slurmctld/notify")
+FOLDER = Path(paths.NOTIFY_STATE)
 MOST_WAITING = 1000
 """Messages that wait for one webhook at most."""
 PAYLOAD = "payload"

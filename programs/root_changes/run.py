@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from names import variables
+from names import paths, variables
 
 from .carry import apply
 from .compare import compare
@@ -26,7 +26,7 @@ from .plan import Plan, plan_carry
 from .report import as_data, as_text, shortened
 from .walk import compared_with, inside, look, walk, worth_reading
 
-SHARED = Path("/shared")
+SHARED = Path(paths.SHARED)
 _NEVER_TOLD = "was filled before Slipway kept manifests: what was changed in it cannot be told"
 
 

@@ -16,7 +16,7 @@ from collections.abc import Generator
 from pathlib import Path
 from types import FrameType
 
-from names import ports, variables
+from names import paths, ports, variables
 from slurm.commands import SlurmError, call
 from slurm.logs import teller
 from slurm.people import ACCOUNTS
@@ -35,7 +35,7 @@ from .plan import (
     tell_unknown,
 )
 
-SHARED = Path("/shared")
+SHARED = Path(paths.SHARED)
 _SQUEUE_S = 60
 _LOOKS = 40
 """Looks at all jobs before a version is put out of reach, a quarter of an hour in all."""

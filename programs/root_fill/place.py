@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NoReturn
 
+from names import paths
 from slurm.logs import teller
 
-SHARED = Path("/shared")
+SHARED = Path(paths.SHARED)
 _LITTLE_MIB = 10
 
 say = teller("root-fill")

@@ -15,12 +15,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
+from names import paths
 from slurm.logs import teller
 from slurm.pump import take_stderr
 
 from .plan import Outcome, Wanted, find_missing, judge, read_wanted
 
-VERSIONS = Path("/shared/versions")
+VERSIONS = Path(f"{paths.SHARED}/versions")
 _MOUNTED = "mounted"
 """Argument of the program once it has a mount namespace of its own."""
 _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C"}

@@ -17,7 +17,7 @@ import threading
 import time
 from pathlib import Path
 
-from names import variables
+from names import paths, variables
 from slurm.commands import SlurmError, call
 from slurm.logs import teller
 from slurm.pump import Pump, take_stderr
@@ -39,10 +39,10 @@ from .plan import (
     unready_nodes,
 )
 
-OFFERED = Path("/etc/slurm")
-RUN = Path("/run/slurm")
-MUNGE = Path("/run/munge")
-JWT_KEY = Path("/etc/slipway/jwt/jwt_hs256.key")
+OFFERED = Path(paths.SLURM)
+RUN = Path(paths.SLURM_RUN)
+MUNGE = Path(paths.MUNGE_RUN)
+JWT_KEY = Path(paths.JWT_KEY)
 _WAITS = "key-waits"
 """The note of programs/munged that another key waits in this pod."""
 _PAUSE_S = 0.5

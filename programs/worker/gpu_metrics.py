@@ -8,11 +8,11 @@ import json
 import os
 import time
 
-from names import ports, variables
+from names import paths, ports, variables
 from slurm import web
 from slurm.listen import Bounds, InThread, Listener
 
-JOBS = "/run/slurm/gpu-jobs"
+JOBS = paths.GPU_JOBS
 _MEMORY_MIB = 81559
 _METRICS = (
     ("DCGM_FI_DEV_GPU_UTIL", "GPU utilization (in %)."),

@@ -11,11 +11,11 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from names import ports
+from names import paths, ports
 from slurm.collector import LAUNCH, tell
 from slurm.job_names import find_job
 
-SPOOL = "/var/spool/slurmd"
+SPOOL = paths.SLURMD_SPOOL
 _SIGNS = ("Can not read return code from slurmstepd", "slurmstepd return code", "Could not launch JobId=")
 """What slurmd 26.05 says where a slurmstepd has ended before it could begin: of a batch job, an allocation, or any job's extern step."""
 _NAMES = ("Launching batch JobId=", "already killed, do not launch batch job")

@@ -8,6 +8,7 @@ import os
 import re
 import stat
 
+from names import paths
 from slurm.mig import FOLDER, device_files
 from slurm.records import record
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:  # each worker pays for what is imported here
     from collections.abc import Sequence
     from xml.etree import ElementTree
 
-LIST = "/run/slipway/mig"
+LIST = paths.MIG
 """For images/slurm/root/mig.c: a line for each instance, with the device file of its compute and its UUID."""
 _MINORS = "/proc/driver/nvidia-caps/mig-minors"
 _DEVICES = "/proc/devices"

@@ -10,20 +10,20 @@ import subprocess
 from collections.abc import Callable
 from enum import Enum
 
-from names import variables
+from names import paths, variables
 
-_FOLDERS = ("/run/slipway", "/run/slurm", "/var/spool/slurmd", "/var/log/slurm")
-_STOPPING = "/run/slipway/stopping"
+_FOLDERS = (paths.RUN, paths.SLURM_RUN, paths.SLURMD_SPOOL, "/var/log/slurm")
+_STOPPING = paths.STOPPING
 """Made by the stop hook of the container before this one."""
-_SU = "/usr/lib/slipway/su"
-_ROOT_SETTINGS = "/etc/slipway/root/root.conf"
-_JOB_FOLDERS = "/var/spool/slipway/tmp"
+_SU = f"{paths.PLUGINS}/su"
+_ROOT_SETTINGS = f"{paths.ROOT_SETTINGS}/root.conf"
+_JOB_FOLDERS = paths.JOBS_TMP
 """Where jobs have their folders, as images/slurm/root/conf.c has it by default."""
-_DISKS = "/run/slipway/disks"
+_DISKS = paths.JOB_DISKS
 """What each job has of the node's disk, for images/slurm/root/disk.c."""
-_DISK_CHECK = "/usr/lib/slipway/disk-check"
-_SCRATCH = "/scratch"
-_SHARE_DRIVER = ("bash", "/opt/slipway/programs/worker/share-driver.sh")
+_DISK_CHECK = f"{paths.PLUGINS}/disk-check"
+_SCRATCH = paths.SCRATCH
+_SHARE_DRIVER = ("bash", f"{paths.PACKAGES}/programs/worker/share-driver.sh")
 _CGROUPS = "/sys/fs/cgroup"
 _TOO_OLD = "FAILED: this image is older than Slipway's scripts: build and push it again"
 _NVIDIA = 195

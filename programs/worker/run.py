@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from names import ports, variables
+from names import paths, ports, variables
 from programs.munged.daemon import LATEST_S, Munged
 from slurm import logs, reasons
 from slurm.instances import instance
@@ -43,13 +43,13 @@ _GPUS_S = 5
 _STOP_S = 5
 """Seconds that slurmd has to end; it takes a tenth of one. 26.05.5 that is told to end right after its start may hang for ever, once in a
 hundred times, and a second signal does not help. Once the stop hook is through, the pod has 30 s."""
-_BCAST = "/usr/lib/slipway/slurmd_bcast.so"
+_BCAST = f"{paths.PLUGINS}/slurmd_bcast.so"
 """Puts files of sbcast into their job's root; see images/slurm/root/bcast.c."""
-_REMOVER = "/usr/lib/slipway/remover"
+_REMOVER = f"{paths.PLUGINS}/remover"
 """Removes later what prologs and epilogs took away; see images/slurm/root/remover.c. Older images have none, and remove at once."""
 _GPU_METRICS = ("python3", "-EsSB", "-m", "programs.worker.gpu_metrics")
-_SSHD = ("bash", "/opt/slipway/programs/worker/sshd.sh")
-_SSHD_KEYS = "/etc/slipway/node-host-keys"
+_SSHD = ("bash", f"{paths.PACKAGES}/programs/worker/sshd.sh")
+_SSHD_KEYS = paths.NODE_HOST_KEYS
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 """The same in every container of the machine; Kubernetes has it as bootID of the node."""
 

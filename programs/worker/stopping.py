@@ -5,7 +5,9 @@ Without `pathlib`, which takes 5 ms of each start and each stop of a worker.
 
 import os
 
-_STOPPING = "/run/slipway/stopping"
+from names import paths
+
+_STOPPING = paths.STOPPING
 
 
 def say_stopping() -> None:

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from components.pods import PACKAGES_PATH, TERMINATION_LOG, daemon_command, program_command, pump_command
+from components.pods import TERMINATION_LOG, daemon_command, program_command, pump_command
 from configs.load import load_cluster
 from configs.render import accounts
 from configs.render.slurm import job_processes, render, render_slurmdbd
+from names import paths
 from tests.slurm.image_pods import LOGIN_CAPABILITIES, PROJECT, SCRIPTS, Container, Machine
 
 SLURM, MUNGE, SLURMRESTD, MYSQL, ALICE, BOB = 64030, 401, 402, 403, 10001, 10002
@@ -84,7 +85,7 @@ STOP = program_command("worker", module="stop")
 
 def program_mount(program: str) -> dict[str, tuple[Path, bool]]:
     """Where a container sees one of our programs."""
-    return {f"{PACKAGES_PATH}/programs/{program}": (PROJECT / "programs" / program, True)}
+    return {f"{paths.PACKAGES}/programs/{program}": (PROJECT / "programs" / program, True)}
 
 
 def is_worker(pod: str) -> bool:
@@ -237,7 +238,9 @@ class ImageCluster:
         }
         command = program_command("account_sync", f"/etc/slipway/accounts/{accounts.FILE}")
         env = {"SLIPWAY_CLUSTER": "t", "SLIPWAY_SLURMCTLD": "t-slurmctld"}
-        container = self.machine.start(pod, "accounts", command, mounts, env, user=SLURM, fs_group=SLURM, read_only=True, cwd=PACKAGES_PATH)
+        container = self.machine.start(
+            pod, "accounts", command, mounts, env, user=SLURM, fs_group=SLURM, read_only=True, cwd=paths.PACKAGES
+        )
         self.containers[f"{pod}/accounts"] = container
         return container
 
@@ -387,7 +390,7 @@ class ImageCluster:
         **more: Any,
     ) -> Container:
         variables = {"SLIPWAY_CLUSTER": "t", "SLIPWAY_SLURMCTLD": "t-slurmctld", **(env or {})}
-        command = pump_command(script.removesuffix(".sh"), f"{PACKAGES_PATH}/scripts/{script}") if isinstance(script, str) else script
+        command = pump_command(script.removesuffix(".sh"), f"{paths.PACKAGES}/scripts/{script}") if isinstance(script, str) else script
         assert not isinstance(script, str) or (SCRIPTS / script).is_file()
-        self.containers[f"{pod}/{name}"] = self.machine.start(pod, name, command, mounts, variables, cwd=PACKAGES_PATH, **more)
+        self.containers[f"{pod}/{name}"] = self.machine.start(pod, name, command, mounts, variables, cwd=paths.PACKAGES, **more)
         return self.containers[f"{pod}/{name}"]

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from components.pods import PACKAGES_PATH, program_command
+from components.pods import program_command
+from names import paths
 from tests import ssh
 from tests.slurm.image_cluster import STACK, ImageCluster, program_mount
 from tests.slurm.image_pods import ADMIN_CAPABILITIES, LOGIN_CAPABILITIES, Container, Machine, PodError, wait_for
@@ -83,7 +84,7 @@ class RootCluster(ImageCluster):
         }
         rights = ("DAC_OVERRIDE", "FOWNER")
         cleaner = self.machine.start(
-            "t-root-clean", "clean", program_command("root_clean"), mounts, env, capabilities=rights, cwd=PACKAGES_PATH
+            "t-root-clean", "clean", program_command("root_clean"), mounts, env, capabilities=rights, cwd=paths.PACKAGES
         )
         try:
             code = cleaner.process.wait(120)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from components.pods import PACKAGES_PATH
+from names import paths
 from slurm.check_results import read_results
 from slurm.instances import read_instance
 from slurm.prologs import CHECKS
@@ -239,7 +239,7 @@ def test_line_that_slurm_refuses_loses_no_other_line_of_its_round(cluster: Check
     extras = {node: json.dumps({"text": f"of {node} alone"}, separators=(",", ":")) for node in ("gpu-0", "gone-7", "gpu-1")}
     updates = [[[node], extra, None] for node, extra in extras.items()]
     updates += [[["gpu-0", "gone-7", "gpu-1"], None, "slipway: check gpu: 3 GPU devices, 4 declared"]]
-    env = {"SLURM_CONF": "/etc/slurm/slurm.conf", "PYTHONPATH": PACKAGES_PATH}
+    env = {"SLURM_CONF": "/etc/slurm/slurm.conf", "PYTHONPATH": paths.PACKAGES}
     said = cluster.containers["t-slurmctld-0/checks"].run("python3", "-c", WRITE, json.dumps(updates), user=SLURM, env=env)
     refused = json.loads(said)
     assert refused.keys() == {"gone-7"}

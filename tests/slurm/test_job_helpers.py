@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from components.pods import PACKAGES_PATH, daemon_command
+from components.pods import daemon_command
+from names import paths
 from tests.slurm.image_cluster import ALICE, STACK, program_mount
 from tests.slurm.image_pods import wait_for
 from tests.slurm.root_cluster import CONF, TMP, WORKERS, RootCluster, running
@@ -265,7 +266,7 @@ def test_node_set_without_gpus_shows_its_jobs_none_of_the_machines(cluster: Root
     make = f"for each in {devices}; do mkdir -p $(dirname /dev/$each); mknod -m 0666 /dev/$each c 1 3; done"
     command = ["bash", "-c", f"{make}; exec {WORKER}"]
     container = cluster.machine.start(
-        "gpu-1", "bare", command, PROGRAMS, {"SLIPWAY_GPUS": "0", "SLIPWAY_SLURMCTLD": "nobody"}, privileged=True, cwd=PACKAGES_PATH
+        "gpu-1", "bare", command, PROGRAMS, {"SLIPWAY_GPUS": "0", "SLIPWAY_SLURMCTLD": "nobody"}, privileged=True, cwd=paths.PACKAGES
     )
     try:
         wait_for("the worker's program", lambda: "waiting for munged" in container.log)
@@ -281,7 +282,7 @@ def test_node_set_without_gpus_shows_its_jobs_none_of_the_machines(cluster: Root
 def test_worker_of_an_image_older_than_the_scripts_says_so(cluster: RootCluster) -> None:
     command = ["bash", "-c", f"rm /usr/lib/slipway/su; exec {WORKER}"]
     container = cluster.machine.start(
-        "gpu-1", "old", command, PROGRAMS, {"SLIPWAY_SLURMCTLD": "nobody"}, privileged=True, cwd=PACKAGES_PATH
+        "gpu-1", "old", command, PROGRAMS, {"SLIPWAY_SLURMCTLD": "nobody"}, privileged=True, cwd=paths.PACKAGES
     )
     try:
         assert container.process.wait(60) == 1

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from components.pods import PACKAGES_PATH, program_command
+from components.pods import program_command
+from names import paths
 from tests.slurm.image_pods import PodError, wait_for
 from tests.slurm.login_cluster import LOGIN_CONF, LOGINS, LoginCluster, Session, running
 
@@ -418,7 +419,7 @@ def test_limits_that_cannot_be_read_are_small_ones_and_both_user_and_log_hear_of
     assert session.end() == 0
 
 
-WRITE_LIMITS = f"cd {PACKAGES_PATH}; {shlex.join(program_command('login', module='limits'))}"
+WRITE_LIMITS = f"cd {paths.PACKAGES}; {shlex.join(program_command('login', module='limits'))}"
 
 
 def test_without_rights_for_cgroups_pam_limits_take_their_place_and_the_log_says_so(cluster: LoginCluster) -> None:

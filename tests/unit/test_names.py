@@ -10,16 +10,17 @@ from types import ModuleType
 import pytest
 
 from local import layout
-from names import annotations, conditions, crds, finalizers, labels, ports, variables, writers
+from names import annotations, conditions, crds, finalizers, labels, paths, ports, variables, writers
 from tests.plan.conftest import ROOT
 
 ROOMS = ("changes", "components", "configs", "controllers", "images", "policies", "programs", "provider", "slurm", "standalone")
 """The rooms whose Python imports names/. `local` imports nothing of ours: it works without Slipway."""
-BUNDLED = "programs/node_checks/"
 EXCEPTIONS = {
     "configs/cluster_args.py": "generated from the models' docstrings",
     "configs/models/": "examples of a stack file are a user's own words",
-    BUNDLED: "checks run as bundles where no package of ours is, and each job pays for what `beside` imports",
+    "programs/node_checks/beside.py": "each job pays for what is imported there",
+    "programs/node_checks/meeting.py": "of a bundle, which runs where no package of ours is",
+    "programs/node_checks/network.py": "likewise",
 }
 OTHER_NAMES = re.compile(r"SLIPWAY_[A-Z0-9_]+|slipway\.dev/[\w-]+")
 OUTSIDE = {"SLIPWAY_CONTAINER_NAME": "a job's", "SLIPWAY_KUBECONFIG": "a secret of a project's CI", "SLIPWAY_MPI": "of SLURM_SLIPWAY_MPI"}
@@ -56,7 +57,9 @@ def test_constants_of_the_product_are_found() -> None:
     assert len(constants()) > 10_000
 
 
-@pytest.mark.parametrize("module", [labels, annotations, finalizers, conditions, crds, variables, ports], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "module", [labels, annotations, finalizers, conditions, crds, variables, paths, ports], ids=lambda each: each.__name__
+)
 def test_every_name_has_one_spelling(module: ModuleType) -> None:
     given = list(values(module).values())
     shared = {ports.EC2} if module is ports else set[int]()
@@ -74,6 +77,10 @@ def test_no_other_python_spells_a_name_of_kubernetes() -> None:
 
 def test_no_other_python_spells_an_environment_variable() -> None:
     assert spelled("SLIPWAY_[A-Z]") == []
+
+
+def test_no_other_python_spells_a_path() -> None:
+    assert spelled(rf"(?<![\w./-])({'|'.join(re.escape(str(path)) for path in values(paths).values())})(?![\w.-])") == []
 
 
 def test_no_other_python_spells_a_port() -> None:
@@ -103,6 +110,14 @@ def test_local_means_the_same_label_of_machines() -> None:
         pytest.param("images/slurm/sshd_config", f"Port {ports.LOGIN_SSH}", id="sshd-of-logins"),
         pytest.param("images/slurm/root/bcast.c", f"EXPORTED in_port_t slipway_held_port = {ports.SLURMD};", id="held-port"),
         pytest.param("configs/render/templates/ganesha.conf.j2", f"NFS_Port = {ports.NFS};", id="ganesha"),
+        pytest.param("configs/render/templates/slurm.conf.j2", f"AuthAltParameters=jwt_key={paths.JWT_KEY}", id="key-of-tokens"),
+        pytest.param("images/slurm/root/conf.h", f'#define ROOT_CONF_PATH "{paths.ROOT_SETTINGS}/root.conf"', id="settings-of-the-root"),
+        pytest.param("images/slurm/root/run.h", f'#define ROOT_ADDRESS "{paths.PLACE}/address"', id="place-in-the-topology"),
+        pytest.param("images/slurm/root/mig.h", f'#define ROOT_MIG_LIST "{paths.MIG}"', id="instances-of-mig"),
+        pytest.param("images/slurm/root/disk.h", f'#define ROOT_DISKS_PATH "{paths.JOB_DISKS}"', id="disks-of-jobs"),
+        pytest.param("programs/start/mariadb.sh", f"password=$(<{paths.DATABASE_PASSWORD}/password)", id="password-of-the-database"),
+        pytest.param("images/observability/alertmanager.sh", f"config=$(<{paths.PROMETHEUS}/alertmanager.yml)", id="alertmanager"),
+        pytest.param("configs/render/templates/slipway-gpu-jobs.sh.j2", f"folder={paths.GPU_JOBS}", id="gpu-jobs"),
     ],
 )
 def test_what_cannot_import_agrees(file: str, line: str) -> None:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from components.pods import MUNGE_UID, PACKAGES_PATH, SCRIPTS_PATH, SLURM_UID, SLURMRESTD_UID, program_command
+from components.pods import MUNGE_UID, SLURM_UID, SLURMRESTD_UID, program_command
 from configs.models.cluster import Cluster
 from configs.render.slurm import render
-from names import ports
+from names import paths, ports
 from tests.log_lines import NODE_HEARD, times_of
 from tests.slurm.image_cluster import write_volume
 
@@ -82,7 +82,7 @@ class Slurm:
         self._write_files()
         self._run("munged", program_command("munged"), MUNGE_UID)
         self._run("slurmctld", program_command("slurmctld"), SLURM_UID)
-        self._run("slurmrestd", [f"{SCRIPTS_PATH}/slurmrestd.sh"], SLURMRESTD_UID)
+        self._run("slurmrestd", [f"{paths.SCRIPTS}/slurmrestd.sh"], SLURMRESTD_UID)
         self._await("slurmctld", lambda: "UP" in self.call("scontrol", "ping", check=False))
         self._await("slurmrestd", lambda: _listens(6820))
 
@@ -180,7 +180,7 @@ class Slurm:
             (scripts / script.name).write_bytes(script.read_bytes())
             (scripts / script.name).chmod(0o755)
         for package in ("slurm", "programs/munged", "programs/slurmctld", "programs/config_sync", "programs/node_checks"):
-            shutil.copytree(_PROJECT / package, self.root / PACKAGES_PATH.lstrip("/") / package)
+            shutil.copytree(_PROJECT / package, self.root / paths.PACKAGES.lstrip("/") / package)
 
     def _write_files(self) -> None:
         name = self.cluster.name
@@ -198,7 +198,7 @@ class Slurm:
         with (self.folder / f"{name}.log").open("ab") as log:
             os.fchown(log.fileno(), user, user)  # slurmctld opens it again
             self.programs[name] = subprocess.Popen(
-                ["chroot", f"--userspec={user}:{user}", str(self.root), "env", f"--chdir={PACKAGES_PATH}", *command],
+                ["chroot", f"--userspec={user}:{user}", str(self.root), "env", f"--chdir={paths.PACKAGES}", *command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
