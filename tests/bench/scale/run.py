@@ -258,7 +258,7 @@ async def lab(slurm: Slurm, number: int) -> AsyncGenerator[tuple[ApiServer, Mach
 def _node_set(cluster: Cluster) -> Mapping[str, Any]:
     args = node_set_args(
         cluster,
-        pod_defaults(cluster, "slurm", "scripts", {name: name for name in ("slurm", "munged", "worker", "node_checks")}),
+        pod_defaults(cluster, "slurm", "scripts", {name: name for name in ("names", "slurm", "munged", "worker", "node_checks")}),
         cluster.node_sets[0],
     )
     manifest = build_node_set(args)

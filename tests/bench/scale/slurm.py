@@ -179,7 +179,7 @@ class Slurm:
         for script in _SCRIPTS.glob("*.sh"):
             (scripts / script.name).write_bytes(script.read_bytes())
             (scripts / script.name).chmod(0o755)
-        for package in ("slurm", "programs/munged", "programs/slurmctld", "programs/config_sync", "programs/node_checks"):
+        for package in ("names", "slurm", "programs/munged", "programs/slurmctld", "programs/config_sync", "programs/node_checks"):
             shutil.copytree(_PROJECT / package, self.root / paths.PACKAGES.lstrip("/") / package)
 
     def _write_files(self) -> None:
