@@ -293,8 +293,10 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
 
 def build_rest_service(pods: PodDefaults) -> Manifest:
     """The Service of slurmrestd, and of the list of running jobs beside it."""
-    listed = [{"name": name, "port": port, "targetPort": port} for name, port in ({"slurmrestd": ports.SLURMRESTD} | _JOBS_PORTS).items()]
-    return service(pods, "slurmrestd", ports.SLURMRESTD, ports=listed)
+    service_ports = [
+        {"name": name, "port": port, "targetPort": port} for name, port in ({"slurmrestd": ports.SLURMRESTD} | _JOBS_PORTS).items()
+    ]
+    return service(pods, "slurmrestd", ports.SLURMRESTD, ports=service_ports)
 
 
 def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:

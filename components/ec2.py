@@ -88,11 +88,11 @@ def build_network_policy(args: Ec2Args) -> Manifest:
 def build_service(args: Ec2Args) -> Manifest:
     """The Service `<cluster>-ec2`, where the NodeSet controller asks for steps, and Prometheus for metrics. A program that is not ready
     says why a step is refused, so it is reached all the same."""
-    listed = [
+    service_ports = [
         {"name": "steps", "port": ports.EC2, "targetPort": ports.EC2},
         {"name": "metrics", "port": ports.CONTROLLER, "targetPort": ports.CONTROLLER},
     ]
-    return service(args["pods"], COMPONENT, ports.EC2, ports=listed, publishNotReadyAddresses=True)
+    return service(args["pods"], COMPONENT, ports.EC2, ports=service_ports, publishNotReadyAddresses=True)
 
 
 def build_deployment(args: Ec2Args) -> Manifest:

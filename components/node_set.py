@@ -353,14 +353,14 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
         *([mount("gpu-jobs", GPU_JOBS_PATH)] if _has_exporter(args) else []),
     ]
     gpu_metrics = [("gpu-metrics", ports.GPU_METRICS)] if _simulates_exporter(args) else []
-    listening = [("slurmd", ports.SLURMD), *([("ssh", SSH_PORT)] if "ssh" in args else []), *gpu_metrics]
+    container_ports = [("slurmd", ports.SLURMD), *([("ssh", SSH_PORT)] if "ssh" in args else []), *gpu_metrics]
     slurmd = container(args["pods"], "slurmd", "", mounts, env, command=daemon_command("worker"))
     return {
         **slurmd,
         "env": [*slurmd["env"], {"name": variables.MACHINE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
         "workingDir": paths.PACKAGES,
         "resources": build_resources(args),
-        "ports": [{"name": name, "containerPort": port} for name, port in listening],
+        "ports": [{"name": name, "containerPort": port} for name, port in container_ports],
         "terminationMessagePath": TERMINATION_LOG,
         # Slurm makes cgroups, sets devices apart and starts jobs as their users.
         "securityContext": {"privileged": True},

@@ -112,7 +112,11 @@ def container(
     `requests` are CPU and memory, `limit` is the most memory; an empty one is no limit. `more` is added as it is. What a script and its
     daemon say becomes lines of slurm/logs: the pod has the volumes of `program_volumes`, which hold the package `slurm`.
     """
-    told = {variables.CLUSTER: defaults["cluster"], variables.SLURMCTLD: object_name(defaults["cluster"], "slurmctld"), **(env or {})}
+    environment = {
+        variables.CLUSTER: defaults["cluster"],
+        variables.SLURMCTLD: object_name(defaults["cluster"], "slurmctld"),
+        **(env or {}),
+    }
     return {
         "name": name,
         "image": defaults["image"],
@@ -122,7 +126,7 @@ def container(
             if script
             else {}
         ),
-        "env": [{"name": key, "value": value} for key, value in told.items()],
+        "env": [{"name": key, "value": value} for key, value in environment.items()],
         "resources": resources(requests, limit),
         "volumeMounts": [*([scripts_mount()] if script else []), *_once(mounts, program_mounts() if script else [])],
         **more,

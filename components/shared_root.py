@@ -157,19 +157,19 @@ def build_settings(args: SharedRootArgs) -> Manifest:
 def build_fill(args: SharedRootArgs, version: RootVersionArgs) -> Manifest:
     """The Job that fills a version from an image's root or a tar; it goes on where an earlier try ended."""
     pods = args["pods"]
-    told = {variables.ROOT_VERSION: version["name"]}
+    environment = {variables.ROOT_VERSION: version["name"]}
     if "tar" in version:
-        told |= {variables.ROOT_TAR: version["tar"]["url"], variables.ROOT_SHA256: version["tar"]["sha256"]}
+        environment |= {variables.ROOT_TAR: version["tar"]["url"], variables.ROOT_SHA256: version["tar"]["sha256"]}
     elif "image" in version:
-        told[variables.ROOT_IMAGE] = version["image"]
+        environment[variables.ROOT_IMAGE] = version["image"]
     if "carry_from" in version:
-        told[variables.ROOT_CARRY_FROM] = version["carry_from"]
+        environment[variables.ROOT_CARRY_FROM] = version["carry_from"]
     fill = container(
         pods,
         "fill",
         "",
         [build_mount(args["volume"]), *program_mounts("root_fill", "root_changes")],
-        told,
+        environment,
         command=program_command("root_fill"),
         workingDir=paths.PACKAGES,
         limit=_TREES_MEMORY,

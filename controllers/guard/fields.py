@@ -30,7 +30,7 @@ class Manager:
 
     @property
     def program(self) -> str:
-        """STANDALONE or writers.PULUMI for what `up` wrote, else empty."""
+        """writers.SLIPWAY or writers.PULUMI for what `up` wrote, else empty."""
         found = program(self.manager)
         return "" if found == writers.SLIPWAY and self.operation != "Apply" else found
 
