@@ -13,6 +13,7 @@ import pytest
 
 from local import layout
 from tests.cluster.dev_stack import ROOT, STATE, DevStack, eventually
+from tests.patience import patience
 
 LABEL = "slipway.dev/mini"
 NAMESPACE = "slurm-mini"
@@ -32,7 +33,14 @@ class OwnCluster:
         """A command of a user who has exported KUBECONFIG; all that it printed."""
         environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig), "KUBECTL": str(STATE / "bin" / "kubectl")}
         done = subprocess.run(
-            command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, timeout=timeout_s, capture_output=True, text=True, check=False
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            timeout=timeout_s * patience(),
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
@@ -64,6 +72,7 @@ def own(shared_cluster: None, kube: str, tmp_path: Path) -> Iterator[OwnCluster]
     eventually("the namespace gone", lambda: NAMESPACE not in cluster.kubectl("get", "namespaces", "-o", "name"))
 
 
+@pytest.mark.timeout(1800)
 def test_make_up_on_a_cluster_of_ones_own_says_what_it_lacks_then_runs_jobs(own: OwnCluster, nodes_registry: str) -> None:
     said = own.make_up(code=2)
     assert "Nothing was changed: this cluster has nothing of the stack yet" in said
