@@ -168,6 +168,16 @@ class DatabaseCluster(ImageCluster):
         """State of a job, from slurmctld."""
         return self.slurm("squeue", "--noheader", "--states", "all", "--job", job, "--format", "%T", check=False)
 
+    def tell(self, job: str) -> None:
+        """Ends a job of `UNTIL_TOLD`: sends the signal until it has ended, as slurmctld may lose one that it gets while it reconfigures."""
+
+        def has_ended() -> bool:
+            if (state := self.state(job)) == "RUNNING":
+                self.slurm("scancel", "--signal=USR1", job, check=False)
+            return state == "COMPLETED"
+
+        wait_for("the job's end", has_ended, deadline_s=60, pause_s=1)
+
     def accounted(self, job: str) -> str:
         """State of a job, from the database."""
         return self.slurm("sacct", "--noheader", "--allocations", "--parsable2", "--jobs", job, "--format", "state")

@@ -41,8 +41,7 @@ def test_munge_key_is_rotated_and_jobs_that_end_meanwhile_are_completed(cluster:
     key = secrets.token_bytes(1024)
     cluster.new_munge_key(key, first)
     wait_for("a key that waits", lambda: cluster.munge_log(first).count("it waits until") > told[first])
-    cluster.slurm("scancel", "--signal=USR1", jobs[0])
-    wait_for("the first job's end", lambda: cluster.state(jobs[0]) == "COMPLETED", deadline_s=60)
+    cluster.tell(jobs[0])
     for seconds in (9.5, 25.5):  # each is seen on its own: the first may end while the second starts
         job = cluster.submit(f"srun sleep {seconds}")
         wait_for("the job", lambda job=job: cluster.state(job) == "RUNNING", deadline_s=60)
