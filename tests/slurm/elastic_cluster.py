@@ -101,9 +101,16 @@ class ElasticCluster(ImageCluster):
                     self.slurm("scontrol", "update", f"NodeName={name}", "State=UNDRAIN")
                 if self.state(name).startswith("DOWN"):
                     self.slurm("scontrol", "update", f"NodeName={name}", "State=RESUME")
+                before = self.started(name)
                 self.worker(name)
+                # A node that was resumed is idle before that, and a job that it gets is lost once slurmctld sees another slurmd.
+                wait_for(f"{name}'s slurmd", lambda name=name, before=before: self.started(name) not in (before, "None"), deadline_s=60)
         for name in names:
             wait_for(f"{name} up", lambda name=name: self.state(name) in ("IDLE+CLOUD", "MIXED+CLOUD"), deadline_s=60)
+
+    def started(self, name: str) -> str:
+        """When the node's slurmd began, by slurmctld; "None" where it has not registered."""
+        return self.slurm("scontrol", "show", "node", name).partition("SlurmdStartTime=")[2].split()[0]
 
     def off(self, *names: str) -> None:
         """Has Slurm put the nodes off, removes their pods, and waits until they are powered down."""

@@ -23,6 +23,6 @@ def unpack(folder: Path) -> Path:
 
 
 def inside(root: Path, *command: str) -> list[str]:
-    """The command line that runs a command in an unpacked image, with a /tmp of its own: others read that image."""
-    script = 'mount -t tmpfs tmpfs "$1/tmp" && exec chroot "$@"'
+    """The command line that runs a command in an unpacked image, with a /tmp of its own and no bytecode: others read that image."""
+    script = 'mount -t tmpfs tmpfs "$1/tmp" && unset PYTHONPYCACHEPREFIX && PYTHONDONTWRITEBYTECODE=1 exec chroot "$@"'
     return ["unshare", "--mount", "bash", "-c", script, "inside", str(root), *command]
