@@ -99,8 +99,10 @@ class ElasticCluster(ImageCluster):
                 wait_for(f"{name} to be off or on", lambda name=name: "ING_" not in self.state(name))
                 if "DRAIN" in self.state(name):
                     self.slurm("scontrol", "update", f"NodeName={name}", "State=UNDRAIN")
-                if self.state(name).startswith("DOWN"):
-                    self.slurm("scontrol", "update", f"NodeName={name}", "State=RESUME")
+                if not self.state(name).startswith("DOWN"):
+                    self.worker(name)
+                    continue
+                self.slurm("scontrol", "update", f"NodeName={name}", "State=RESUME")
                 before = self.started(name)
                 self.worker(name)
                 # A node that was resumed is idle before that, and a job that it gets is lost once slurmctld sees another slurmd.
