@@ -8,8 +8,8 @@ import json
 from tests.cluster.dev_stack import DevStack, eventually
 
 PROLOG = "#!/bin/bash\necho $SLURM_JOB_ID >> /home/alice/prologs\n"
-REFUSED = 'cluster.slurm.raw=["JobCompType=jobcomp/kafka"]'
-"""A plugin that Slurm has and Debian leaves out."""
+REFUSED = 'cluster.slurm.raw=["JobCompType=jobcomp/script", "JobCompLoc=/home/alice/nothere"]'
+"""The files of Slipway's pods are not known where the stack file is read, so slurmctld finds out."""
 FILES = "configmap/dev-slurm-config"
 
 
