@@ -6,6 +6,7 @@ import copy
 import json
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -99,13 +100,12 @@ class ElasticCluster(ImageCluster):
                 wait_for(f"{name} to be off or on", lambda name=name: "ING_" not in self.state(name))
                 if "DRAIN" in self.state(name):
                     self.slurm("scontrol", "update", f"NodeName={name}", "State=UNDRAIN")
-                if not self.state(name).startswith("DOWN"):
-                    self.worker(name)
-                    continue
-                self.slurm("scontrol", "update", f"NodeName={name}", "State=RESUME")
+                if self.state(name).startswith("DOWN"):
+                    self.slurm("scontrol", "update", f"NodeName={name}", "State=RESUME")
                 before = self.started(name)
+                wait_for("a second that is another", lambda before=before: before == "None" or f"{datetime.now():%FT%T}" > before)
                 self.worker(name)
-                # A node that was resumed is idle before that, and a job that it gets is lost once slurmctld sees another slurmd.
+                # A node may be idle before its new slurmd is known, and a job that it gets then is lost: the pod was replaced under it.
                 wait_for(f"{name}'s slurmd", lambda name=name, before=before: self.started(name) not in (before, "None"), deadline_s=60)
         for name in names:
             wait_for(f"{name} up", lambda name=name: self.state(name) in ("IDLE+CLOUD", "MIXED+CLOUD"), deadline_s=60)
