@@ -8,7 +8,7 @@ OWN := $(if $(CONTEXT),--context $(CONTEXT))
 LOCAL := --kubeconfig .slipway/kubeconfig --context slipway-local
 # The checkout stays clean of bytecode; standalone/__main__.py keeps it in the same folder.
 export PYTHONPYCACHEPREFIX := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/slipway/bytecode
-# Set, it would have every process compile all that it imports, for seconds, in that folder too.
+# Where it is set, Python writes no bytecode to that folder either, and each process compiles all its imports again.
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: up down preview test lint-and-unit test-cluster test-slurm test-unit unit quick lint soak bench requirements golden reference release

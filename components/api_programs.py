@@ -9,7 +9,7 @@ from typing import Any, cast
 from components import network
 from components.labels import Manifest, labels, metadata, object_name, outside_name, selector
 from components.pods import PodDefaults, confined, empty_volume, http_probe, lost_node_tolerations, mount, pod_template, resources
-from configs.yaml_text import parse
+from configs.yaml_text import parse_yaml
 from names import ports, variables
 
 CONTROLLER_UID = 65532
@@ -26,7 +26,7 @@ def about(pods: PodDefaults, component: str) -> Manifest:
 def rights_table(file: str) -> list[dict[str, Any]]:
     """A table of rights beside the kinds: `group`, `resource`, `verbs` and `why`; `scope` (namespace or cluster) where there are both, and
     `name` where only one object is meant."""
-    return cast(list[dict[str, Any]], parse((_FOLDER / file).read_text()))
+    return cast(list[dict[str, Any]], parse_yaml((_FOLDER / file).read_text()))
 
 
 def service_account(pods: PodDefaults, component: str) -> Manifest:

@@ -15,7 +15,7 @@ from components.gpu_runtime import OPERATOR_CLASS
 from components.labels import Manifest, labels, object_name
 from components.objects import declare
 from configs.models.cluster import Cluster
-from configs.yaml_text import parse
+from configs.yaml_text import parse_yaml
 from names import crds
 
 _FOLDER = Path(__file__).parent / "crds"
@@ -91,7 +91,7 @@ def build_runtime_classes(args: KindsArgs) -> list[Manifest]:
 
 
 def _read(name: str, cluster: str) -> Manifest:
-    crd: Manifest = parse((_FOLDER / f"{name}.yaml").read_text())
+    crd: Manifest = parse_yaml((_FOLDER / f"{name}.yaml").read_text())
     wait = {"pulumi.com/waitFor": "condition=Established", "pulumi.com/patchForce": "true"}
     return {**crd, "metadata": {**crd["metadata"], "labels": _labels(cluster, "crd"), "annotations": wait}}
 

@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 
 from configs.models.cluster import Cluster
 from configs.models.fields import AtMost, Matching, Model, Shown
-from configs.yaml_text import parse
+from configs.yaml_text import parse_yaml
 
 STACK_FILES = ("Pulumi.h100.yaml", "Pulumi.dev.yaml", "Pulumi.cluster.yaml")
 """Where examples come from, unless a field or its type has an example: the first file that has the key."""
@@ -225,7 +225,7 @@ def _values_in(root: Path) -> Found:
                         look(field.annotation, part[key])
 
     for name in STACK_FILES:
-        look(Cluster, parse((root / name).read_text())["config"][KEY])
+        look(Cluster, parse_yaml((root / name).read_text())["config"][KEY])
     return found
 
 

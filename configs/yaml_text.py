@@ -10,6 +10,6 @@ import yaml
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def parse(text: str) -> Any:
+def parse_yaml(text: str) -> Any:
     """What a YAML text holds, as plain data. Raises yaml.YAMLError."""
     return yaml.load(text, Loader=_Loader)  # noqa: S506 (a SafeLoader, whichever)

@@ -81,6 +81,8 @@ def push(
     digests: dict[str, str] = {}
     try:
         registries.check(registry)
+        if record is not None and not record.parent.is_dir():
+            raise BuildError(f"--record {record}: there is no folder {record.parent}. Make it first.")
         for name in store.names():
             archive = build(name, console)
             pushed[name] = registries.pushed_reference(reference(name, store.ROOT), registry)

@@ -8,7 +8,7 @@ from typing import Any, cast
 from configs.models.cluster import Cluster
 from configs.models.fields import camel
 from configs.models.monitoring import Monitoring, Thresholds
-from configs.yaml_text import parse
+from configs.yaml_text import parse_yaml
 
 RUNBOOKS = "docs/runbooks.md"
 """Where each alert has a section, unless the config says where the page is published."""
@@ -23,7 +23,7 @@ def selected(expression: str, matcher: str) -> str:
 @cache
 def alert_names() -> tuple[str, ...]:
     """Every alert, in the order of the template."""
-    groups = cast(list[dict[str, Any]], parse(_TEMPLATE.read_text()))
+    groups = cast(list[dict[str, Any]], parse_yaml(_TEMPLATE.read_text()))
     return tuple(rule["alert"] for group in groups for rule in group["rules"])
 
 
@@ -34,7 +34,7 @@ def build_alerts(cluster: Cluster, monitoring: Monitoring) -> list[dict[str, Any
     # Each kubelet brings a key within the time, and slurmctld stops that long after its own pod has it.
     values |= {"cluster": cluster.name, "namespace": cluster.namespace, "keyWaitsS": str(2 * cluster.keys.spread_s + 60)}
     text = re.sub(r"@(\w+)@", lambda found: values[found[1]], _TEMPLATE.read_text())
-    groups = cast(list[dict[str, Any]], parse(selected(text, f'slurm_cluster="{cluster.name}"')))
+    groups = cast(list[dict[str, Any]], parse_yaml(selected(text, f'slurm_cluster="{cluster.name}"')))
     made: list[dict[str, Any]] = []
     for group in groups:
         rules = [_with_link(rule, monitoring.runbooks or RUNBOOKS) for rule in group["rules"] if rule["alert"] not in monitoring.without]

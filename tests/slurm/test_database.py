@@ -309,7 +309,7 @@ def test_lost_state_is_restored_with_its_waiting_and_running_jobs(cluster: Datab
     cluster.reconfigure()
     wait_for("its jobs", lambda: (cluster.state(runs), cluster.state(waits)) == ("RUNNING", "PENDING"), deadline_s=60)
     cluster.tell(runs)
-    wait_for("the end of the one that waited", lambda: cluster.state(waits) == "COMPLETED", deadline_s=200)
+    wait_for("the waiting job's end", lambda: cluster.state(waits) == "COMPLETED", deadline_s=200)
     wait_for("their records", lambda: cluster.accounted(runs) == cluster.accounted(waits) == "COMPLETED", deadline_s=60)
     assert "FAILED" not in sidecar.log
 

@@ -51,7 +51,7 @@ def fill(cluster: ElasticCluster, jobs: int) -> None:
 
 
 def test_nodes_are_fresh_and_running_jobs_known_with_10000_waiting(image_root: Path) -> None:
-    """With so many, slurmrestd needs seven seconds for its list of jobs, and grows by more than a gigabyte."""
+    """Enough to fail by: slurmrestd takes seven seconds to list 10,000 jobs, and grows by more than a gigabyte."""
     with queue(image_root, 10_000) as cluster:
         assert_known(cluster)
 

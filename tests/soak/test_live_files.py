@@ -9,7 +9,7 @@ from tests.cluster.dev_stack import DevStack, eventually
 
 PROLOG = "#!/bin/bash\necho $SLURM_JOB_ID >> /home/alice/prologs\n"
 REFUSED = 'cluster.slurm.raw=["JobCompType=jobcomp/script", "JobCompLoc=/home/alice/nothere"]'
-"""The files of Slipway's pods are not known where the stack file is read, so slurmctld finds out."""
+"""The script does not exist in slurmctld's pod. No rule can know that when the stack file is read; slurmctld refuses it."""
 FILES = "configmap/dev-slurm-config"
 
 
