@@ -4,16 +4,29 @@ import copy
 import json
 from collections.abc import Generator
 from contextlib import contextmanager
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 from components.pods import program_command
 from names import variables
 from slurm.check_results import CheckResult, read_results
+from tests.patience import patience
 from tests.slurm.image_cluster import ALICE, NAMES, SLURM, STACK, ImageCluster, program_mount
 from tests.slurm.image_pods import Container, Machine, wait_for
 
 NODES = ("gpu-0", "gpu-1")
+
+
+def often() -> dict[str, str]:
+    """Settings with which slurmd looks as often as the machine, now, has its looks end in time."""
+    limit_s = seconds(1)
+    return {"HealthCheckInterval": str(limit_s + 1), "HealthCheckTimeout": str(limit_s)}
+
+
+def seconds(quiet: int) -> int:
+    """A limit for a program of the cluster, in whole seconds: what is enough on a quiet machine, by the pace of this one now."""
+    return ceil(quiet * patience())
 
 
 class ChecksCluster(ImageCluster):

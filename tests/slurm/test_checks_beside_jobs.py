@@ -16,7 +16,7 @@ from names import paths
 from slurm.check_results import read_results
 from slurm.instances import read_instance
 from slurm.prologs import CHECKS
-from tests.slurm.checks_cluster import NODES, ChecksCluster, running
+from tests.slurm.checks_cluster import NODES, ChecksCluster, often, running
 from tests.slurm.image_cluster import ALICE, SLURM
 from tests.slurm.image_pods import PodError, wait_for
 
@@ -69,7 +69,7 @@ def cluster(started: ChecksCluster) -> Iterator[ChecksCluster]:
 
 def declared(cluster: ChecksCluster, *contexts: str, nodes: Sequence[str] = NODES) -> None:
     """The check of GPUs in these contexts, once these nodes run it."""
-    cluster.declare({**GPU, "contexts": list(contexts)}, HealthCheckInterval="2", HealthCheckTimeout="1")
+    cluster.declare({**GPU, "contexts": list(contexts)}, **often())
     for node in nodes:
         cluster.forget(node)  # a look of the last test may have ended after its teardown
         wait_for(f"a first look of {node}", lambda: cluster.has_looked(node), 60)  # noqa: B023 - called at once

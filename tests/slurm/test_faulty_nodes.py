@@ -10,7 +10,7 @@ import pytest
 
 from slurm.check_results import CheckResult, failures, read_results
 from slurm.prologs import CHECKS
-from tests.slurm.checks_cluster import ChecksCluster, running
+from tests.slurm.checks_cluster import ChecksCluster, running, seconds
 from tests.slurm.image_pods import Container, PodError, wait_for
 
 FOLDER = Path("/var/tmp/slipway-faulty")
@@ -104,10 +104,11 @@ def lift(cluster: ChecksCluster) -> None:
 
 
 def test_mount_that_hangs_drains_its_node_within_its_deadline_and_one_that_answers_again_returns_it(cluster: ChecksCluster) -> None:
-    declare(cluster, "mounts", timeoutS=60, settings={"maxAnswerS": 2})
+    limit_s = seconds(2)
+    declare(cluster, "mounts", timeoutS=60 + limit_s, settings={"maxAnswerS": limit_s})
     assert hostname(cluster) == NODE
     silence(cluster, "/home")
-    found = "/home does not answer within 2 s"
+    found = f"/home does not answer within {limit_s} s"
     assert f"did not start on {NODE}: check mounts: {found}" in hostname(cluster)
     node = cluster.node(NODE)
     assert "DRAIN" in node["state"]
@@ -121,11 +122,12 @@ def test_mount_that_hangs_drains_its_node_within_its_deadline_and_one_that_answe
 
 
 def test_check_that_hangs_is_unknown_ends_its_runner_and_drains_nothing(cluster: ChecksCluster) -> None:
-    declare(cluster, "disk", timeoutS=2)
+    limit_s = seconds(2)
+    declare(cluster, "disk", timeoutS=limit_s)
     silence(cluster, JOBS_TMP)
     look(cluster)
     assert noted(cluster)["disk"].result == "unknown"
-    assert "check disk unknown: did not end within 2 s" in cluster.containers["t-slurmctld-0/checks"].log
+    assert f"check disk unknown: did not end within {limit_s} s" in cluster.containers["t-slurmctld-0/checks"].log
     assert "DRAIN" not in cluster.node(NODE)["state"]
     speak(cluster)
     look(cluster)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.slurm.checks_cluster import NODES, ChecksCluster, running
+from tests.slurm.checks_cluster import NODES, ChecksCluster, often, running
 from tests.slurm.image_cluster import ALICE, SLURM
 from tests.slurm.image_pods import wait_for
 
@@ -20,7 +20,6 @@ tr '\\0' '\\n' < /proc/$$/environ > "told-$1-$SLURMD_NODENAME"
 [[ ! -e do-$SLURMD_NODENAME ]] || . ./do-$SLURMD_NODENAME
 """
 FAIL = "echo looking; echo port 3 is down; exit 1"
-OFTEN = {"HealthCheckInterval": "2", "HealthCheckTimeout": "1"}
 
 
 def own(*contexts: str, name: str = "own", **given: Any) -> dict[str, Any]:
@@ -31,7 +30,7 @@ def own(*contexts: str, name: str = "own", **given: Any) -> dict[str, Any]:
         "contexts": list(contexts),
         "nodeSets": ["gpu"],
         "maxDrained": 1,
-        "timeoutS": 5,
+        "timeoutS": 60,
         **given,
     }
 
@@ -123,7 +122,7 @@ def test_program_is_told_of_its_node_and_job_and_of_nothing_that_a_user_says(sit
 
 
 def test_failure_at_an_interval_is_noted_and_ends_with_its_passes(site: Site) -> None:
-    site.declare(own("interval", passes=2), **OFTEN)
+    site.declare(own("interval", passes=2), **often())
     site.then("gpu-1", FAIL)
     wait_for("the failure", lambda: site.result("gpu-1") == "failed")
     noted = site.cluster.noted("gpu-1", "own")
@@ -135,17 +134,17 @@ def test_failure_at_an_interval_is_noted_and_ends_with_its_passes(site: Site) ->
 
 
 @pytest.mark.parametrize(
-    ("script", "found"),
+    ("script", "timeout_s", "found"),
     [
-        pytest.param("kill -SEGV $$", "/home/checks/fabric was killed by signal 11", id="crashes"),
-        pytest.param("echo no such port; exit 2", "/home/checks/fabric ended with 2: no such port", id="another-exit-code"),
-        pytest.param("sleep 617 & sleep 617", "did not end within 5 s", id="hangs"),
-        pytest.param("yes no such port; exit 1", "did not end within 5 s", id="prints-without-end"),
-        pytest.param("sleep 617 & exit 3", "/home/checks/fabric ended with 3", id="leaves-a-process-with-its-pipe"),
+        pytest.param("kill -SEGV $$", 60, "/home/checks/fabric was killed by signal 11", id="crashes"),
+        pytest.param("echo no such port; exit 2", 60, "/home/checks/fabric ended with 2: no such port", id="another-exit-code"),
+        pytest.param("sleep 617 & sleep 617", 5, "did not end within 5 s", id="hangs"),
+        pytest.param("yes no such port; exit 1", 5, "did not end within 5 s", id="prints-without-end"),
+        pytest.param("sleep 617 & exit 3", 60, "/home/checks/fabric ended with 3", id="leaves-a-process-with-its-pipe"),
     ],
 )
-def test_program_without_an_answer_holds_up_no_job(site: Site, script: str, found: str) -> None:
-    site.declare(own("prolog"))
+def test_program_without_an_answer_holds_up_no_job(site: Site, script: str, timeout_s: int, found: str) -> None:
+    site.declare(own("prolog", timeoutS=timeout_s))
     site.then("gpu-1", script)
     site.cluster.forget("gpu-1")
     lines = site.cluster.containers["t-slurmctld-0/checks"]
@@ -198,7 +197,7 @@ def test_check_looks_only_at_nodes_in_its_states(site: Site) -> None:
         own("interval", name="rest", nodeStates=["idle"]),
         own("interval", name="work", nodeStates=["allocated"], wish="none"),
     )
-    site.cluster.declare(at_rest, at_work, **OFTEN)
+    site.cluster.declare(at_rest, at_work, **often())
 
     def looks_on(name: str, other: str) -> bool:
         """Whether one check looks twice more at the node, and the other one does not."""
@@ -225,7 +224,7 @@ def test_check_looks_only_at_nodes_in_its_states(site: Site) -> None:
 
 
 def test_look_that_is_skipped_ends_no_failure(site: Site) -> None:
-    site.cluster.declare(own("interval", nodeStates=["idle"], passes=1), **OFTEN)
+    site.cluster.declare(own("interval", nodeStates=["idle"], passes=1), **often())
     site.then("gpu-1", FAIL)
     wait_for("the failure", lambda: site.result("gpu-1") == "failed")
     job = site.cluster.batch("--nodelist=gpu-1", script="sleep 600")
