@@ -69,11 +69,12 @@ def up(
         if lost or harms:
             agree(tuple(lost), harms)
         _apply(stack, found.objects, screen, force_conflicts)
+    since = time.monotonic()
     _wait(stack, found, expected, screen, timeout_s)
     slurm_files.wait(stack.home, pending, screen, timeout_s)
     _warn_of_refusals(stack.home, screen)
     pruned = [change.live for change in pending if change.op == "delete" and change.live and change.key.sort.is_custom]
-    removal.say_leaving(stack.home, pruned, screen)
+    removal.say_leaving(stack.home, pruned, screen, since)
     return found
 
 

@@ -23,6 +23,7 @@ from standalone.stack import Stack, forbidden, recorded
 _POLL_S = 1
 _HELD_AFTER_S = 3.0
 _LEAVING_S = 20.0
+"""What has been leaving for so long waits for jobs."""
 
 
 def destroy(stack: Stack, screen: Screen, timeout_s: float) -> None:
@@ -148,11 +149,12 @@ def prune(home: Home, shown: Sequence[Mapping[str, Any]], applied: Collection[st
     return left
 
 
-def say_leaving(home: Home, pruned: Sequence[Mapping[str, Any]], screen: Screen) -> None:
-    """Says which pruned objects are still there, and why, after a short wait. They go by themselves, however long their jobs run."""
+def say_leaving(home: Home, pruned: Sequence[Mapping[str, Any]], screen: Screen, since: float) -> None:
+    """Says which objects that were deleted at `since`, in monotonic seconds, are still there, and why, once they had time to go. They go by
+    themselves, however long their jobs run."""
     if not pruned:
         return
-    end = time.monotonic() + _LEAVING_S
+    end = since + _LEAVING_S
     with screen.waiting("waiting for what is no longer declared") as line:
         while left := cluster.remaining(home, pruned):
             line.update("; ".join(f"{key} {reason}" for key, reason in readiness.leaving(left).items()))

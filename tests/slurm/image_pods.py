@@ -49,9 +49,9 @@ sys.stdin.read()
 T = TypeVar("T")
 
 
-_READS = frozenset({"sacct", "scontrol", "sdiag", "sinfo", "sprio", "squeue", "sshare"})
-"""Commands of Slurm's that need neither the container's cgroup nor its capabilities: tests poll them, and nsenter takes a fifth of runc's
-processor time."""
+_READS = frozenset({"sacct", "sacctmgr", "scontrol", "sdiag", "sinfo", "sprio", "squeue", "sshare"})
+"""Commands of Slurm's that need neither the container's cgroup nor its capabilities: tests ask them at every turn, and nsenter takes a
+fifth of runc's processor time."""
 
 
 class PodError(Exception):
