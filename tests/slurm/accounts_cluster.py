@@ -1,6 +1,7 @@
 """A Slurm cluster with a database and two workers, whose accounts the real program keeps as a config has them."""
 
 import copy
+import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,6 +54,17 @@ class AccountsCluster(ImageCluster):
     def members(self) -> set[str]:
         """`account|user` of all associations."""
         return {row for row in self.rows("assoc", "account,user") if not row.endswith("|")}
+
+    def joined(self, *members: str) -> None:
+        """Waits for these associations, `account|user`, and until slurmctld has their users' default accounts, without which it refuses a
+        job: it hears of them a moment after the database."""
+        users = {each.partition("|")[2] for each in members}
+
+        def are_known() -> bool:
+            shown = self.slurm("scontrol", "show", "assoc_mgr", "flags=users")
+            return {*members} <= self.members() and users <= {*re.findall(r"UserName=(\w+)\S* DefAccount=\w", shown)}
+
+        wait_for(f"the members {', '.join(members)}", are_known)
 
     def accounts_there(self) -> set[str]:
         """Names of all accounts."""

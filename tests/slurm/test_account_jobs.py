@@ -35,7 +35,7 @@ def empty(cluster: AccountsCluster) -> None:
 def test_limits_are_slurms_own_reasons(cluster: AccountsCluster) -> None:
     account = {**ALICES, "limits": {"maxTresPerJob": "gres/gpu=1", "maxJobs": 1, "maxSubmitJobs": 3}}
     cluster.declare({"enforce": ENFORCE, "accounts": [account], "qos": [{"name": "strict", "flags": ["DenyOnLimit"]}]})
-    wait_for("the account", lambda: "ml|alice" in cluster.members())
+    cluster.joined("ml|alice")
     enforced(cluster)
     cluster.reason(cluster.submit("--gres=gpu:2"), "AssocMaxGRESPerJob")
     cluster.state(cluster.submit("--gres=gpu:1"), "RUNNING")
@@ -57,7 +57,7 @@ def test_partition_takes_the_accounts_and_the_limits_of_its_qos(cluster: Account
     cluster.declare(accounting, partitions=[main, more])
     # Slurm refuses the files until the QOS is there, and is asked again within a minute.
     wait_for("the partition", lambda: "more" in cluster.slurm("sinfo", "--noheader", "--format", "%R"), deadline_s=90)
-    wait_for("the accounts", lambda: {"ml|alice", "vision|alice", "other|bob"} <= cluster.members())
+    cluster.joined("ml|alice", "vision|alice", "other|bob")
     cluster.state(cluster.submit("--partition=more", "--cpus-per-task=2"), "RUNNING")
     cluster.reason(cluster.submit("--partition=more", "--account=vision", "--cpus-per-task=2"), "QOSMaxCpuPerUserLimit")
     with pytest.raises(PodError, match="Invalid account"):
@@ -78,7 +78,7 @@ def test_unknown_qos_is_refused_with_the_names_that_there_are(cluster: AccountsC
 def test_fair_share_is_what_the_config_says(cluster: AccountsCluster) -> None:
     accounts = [{**ALICES, "fairshare": 30}, {"name": "vision", "users": ["bob"], "fairshare": 70, "perUser": {"bob": {"fairshare": 5}}}]
     cluster.declare({"accounts": accounts})
-    wait_for("the accounts", lambda: {"ml|alice", "vision|bob"} <= cluster.members())
+    cluster.joined("ml|alice", "vision|bob")
 
     def shares() -> set[str]:
         return {row.strip() for row in cluster.slurm("sshare", "-nPa", "--format=Account,User,RawShares,NormShares").splitlines()}
@@ -95,7 +95,7 @@ def test_job_of_a_higher_qos_takes_the_place_of_a_lower(cluster: AccountsCluster
         "qos": [{"name": "urgent", "priority": 10, "preempt": ["normal"]}],
     }
     cluster.declare(accounting, slurm={"cgroupVersion": "auto", "settings": settings})
-    wait_for("the account", lambda: "ml|alice" in cluster.members())
+    cluster.joined("ml|alice")
     enforced(cluster)
     lower = [cluster.submit("--exclusive") for _ in range(2)]
     for job in lower:
@@ -106,7 +106,7 @@ def test_job_of_a_higher_qos_takes_the_place_of_a_lower(cluster: AccountsCluster
 
 def test_account_with_a_running_job_goes_after_it_and_takes_no_new_one(cluster: AccountsCluster) -> None:
     cluster.declare({"enforce": ENFORCE, "accounts": [ALICES], "qos": [{"name": "short"}]})
-    wait_for("the account", lambda: "ml|alice" in cluster.members())
+    cluster.joined("ml|alice")
     enforced(cluster)
     job = cluster.submit(script="trap 'exit 0' USR1; sleep 300 & wait")
     cluster.state(job, "RUNNING")
@@ -132,7 +132,7 @@ def test_account_with_a_running_job_goes_after_it_and_takes_no_new_one(cluster: 
 def test_qos_with_a_running_job_goes_after_it(cluster: AccountsCluster) -> None:
     account = {**ALICES, "qos": ["normal", "short"]}
     cluster.declare({"enforce": ENFORCE, "accounts": [account], "qos": [{"name": "short"}]})
-    wait_for("the account", lambda: "ml|alice" in cluster.members())
+    cluster.joined("ml|alice")
     enforced(cluster)
     job = cluster.submit("--qos=short")
     cluster.state(job, "RUNNING")
@@ -145,7 +145,7 @@ def test_qos_with_a_running_job_goes_after_it(cluster: AccountsCluster) -> None:
 
 def test_users_without_an_account_have_the_default_one(cluster: AccountsCluster) -> None:
     cluster.declare({"enforce": ENFORCE, "accounts": [ALICES], "defaultAccount": "guests"})
-    wait_for("the accounts", lambda: cluster.members() == {"ml|alice", "guests|bob"})
+    cluster.joined("ml|alice", "guests|bob")
     enforced(cluster)
     job = cluster.submit(uid=BOB)
     cluster.state(job, "RUNNING")
@@ -162,7 +162,7 @@ def test_enforcement_ends_no_running_job_and_holds_waiting_ones_until_they_are_g
     cluster.reason(waiting, "InvalidAccount")
     assert [cluster.job(job) for job in running] == ["RUNNING", "RUNNING"]
     cluster.declare({"enforce": ENFORCE, "accounts": [ALICES]})
-    wait_for("the account", lambda: "ml|alice" in cluster.members())
+    cluster.joined("ml|alice")
     # A job from before has no account, and Slurm gives it none by itself. Once the scheduler has looked at the job beside its user's new
     # account, as when another job ends, Slurm refuses that account: "Requested partition configuration not available now".
     wait_for("its account", lambda: cluster.slurm("scontrol", "update", f"JobId={waiting}", "Account=ml") == "")
@@ -189,7 +189,7 @@ def test_first_jobs_wait_until_their_user_has_an_account(cluster: AccountsCluste
 
 def test_health_checks_may_submit_where_associations_are_enforced(cluster: AccountsCluster) -> None:
     cluster.declare({"enforce": ENFORCE, "accounts": [ALICES]})
-    wait_for("the account", lambda: "ml|alice" in cluster.members())
+    cluster.joined("ml|alice")
     enforced(cluster)
     cluster.slurm("srun", "--chdir=/", "true")
 
@@ -203,7 +203,7 @@ def gpu_jobs(cluster: AccountsCluster) -> list[str]:
 def test_metrics_are_what_slurm_says_of_jobs_and_nodes(cluster: AccountsCluster) -> None:
     """The real collector: jobs that run, complete, fail, time out and are cancelled; GPU time is what sacct says, counted once."""
     cluster.declare({"accounts": [ALICES]}, monitoring={})
-    wait_for("the account", lambda: "ml|alice" in cluster.members())
+    cluster.joined("ml|alice")
     wait_for("the prolog", lambda: "slipway-gpu-jobs.sh" in cluster.slurm("scontrol", "show", "config"))
     before = cluster.submit("--gres=gpu:1", script="true")
     cluster.state(before, "COMPLETED")
