@@ -14,7 +14,7 @@ from pathlib import Path
 
 from names import paths, ports
 
-from .plan import DATABASE_UP, Said, folders_of_slurmdbd, judge, jwt_key_of, throwaway_database
+from .plan import DATABASE_UP, Said, folders_of_slurmdbd, judge, jwt_key_of, port_of_slurmdbd, throwaway_database
 
 WORK = Path("/tmp/check")  # noqa: S108 - of a container of its own
 _START_S = 20
@@ -82,8 +82,10 @@ def start_slurmdbd(slurmdbd_conf: str, slurm_conf: str, user: str, daemons: Daem
     file.touch(0o600)
     file.write_text(throwaway_database(slurmdbd_conf, socket.gethostname(), "check", password))
     shutil.chown(file, user, user)
+    port = port_of_slurmdbd(slurmdbd_conf)
     slurmdbd = daemons.start(user, log, "slurmdbd", "-D", "-v", env={"SLURM_CONF": str(folder / "slurm.conf")})
-    if not wait(lambda: slurmdbd.poll() is not None or DATABASE_UP.search(text_of(log)) is not None, _START_S):
+    # It says that it has started a moment before it listens.
+    if not wait(lambda: slurmdbd.poll() is not None or (DATABASE_UP.search(text_of(log)) is not None and _listens(port)), _START_S):
         raise CheckError(f"slurmdbd did not start within {_START_S} s; it said last: {last_of(log)}")
     said = judge(text_of(log), ("slurmdbd.conf",), "slurmdbd.conf")
     if slurmdbd.poll() is not None and not said.mistakes:
@@ -153,6 +155,12 @@ def _await(name: str, process: subprocess.Popen[bytes], log: Path, is_up: Callab
     wait(lambda: process.poll() is not None or is_up(), _START_S)
     if process.poll() is not None or not is_up():
         raise CheckError(f"{name} did not start within {_START_S} s; it said last: {last_of(log)}")
+
+
+def _listens(port: int) -> bool:
+    """True once a process of the container listens on a TCP port: a connection would be an error in its log."""
+    lines = [line.split() for table in ("tcp", "tcp6") for line in text_of(Path("/proc/net", table)).splitlines()[1:]]
+    return any(state == "0A" and address.endswith(f":{port:04X}") for _, address, _, state, *_ in lines)
 
 
 def _answers(host: str, port: int) -> bool:

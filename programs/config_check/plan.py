@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from names import ports
 from slurm.conf import known, pairs_of
 from slurm.hostlists import HostlistError, expand
 
@@ -118,6 +119,12 @@ def jwt_key_of(text: str) -> str:
     """The path of the key that signs tokens, in Slurm's AuthAltParameters; empty for none."""
     found = re.search(r"\bjwt_key=([^,\s]+)", text)
     return found[1] if found else ""
+
+
+def port_of_slurmdbd(slurmdbd_conf: str) -> int:
+    """The port on which slurmdbd listens."""
+    found = re.search(r"^\s*DbdPort\s*=\s*(\d+)", slurmdbd_conf, re.IGNORECASE | re.MULTILINE)
+    return int(found[1]) if found else ports.SLURMDBD
 
 
 def throwaway_database(slurmdbd_conf: str, host: str, user: str, password: str) -> str:

@@ -4,7 +4,18 @@
 
 import pytest
 
-from programs.config_check.plan import DATABASE_UP, UP, Line, Said, folders_of_slurmdbd, is_stuck, judge, needs_of, throwaway_database
+from programs.config_check.plan import (
+    DATABASE_UP,
+    UP,
+    Line,
+    Said,
+    folders_of_slurmdbd,
+    is_stuck,
+    judge,
+    needs_of,
+    port_of_slurmdbd,
+    throwaway_database,
+)
 
 FILES = ("slurm.conf", "gres.conf", "topology.conf", "cgroup.conf", "plugstack.conf", "job_submit.lua")
 TIME = "[2026-11-23T03:16:00.123] "
@@ -99,3 +110,16 @@ def test_slurmdbd_keeps_its_settings_and_gets_another_database() -> None:
     assert set(text.splitlines()) >= {*kept, *own}
     assert not any(word in text for word in ("StorageHost=db", "SSL_CA", "3307", "DbdHost=a\n"))
     assert folders_of_slurmdbd(mine) == ("/run/slurm", "/archive/dev")
+
+
+@pytest.mark.parametrize(
+    ("conf", "port"),
+    [
+        pytest.param("DbdHost=a\nDbdPort=7000\n", 7000, id="given"),
+        pytest.param("dbdport = 7001", 7001, id="in-other-letters"),
+        pytest.param("#DbdPort=7002\nDbdHost=a\n", 6819, id="a-comment"),
+        pytest.param("", 6819, id="Slurms-own"),
+    ],
+)
+def test_slurmdbd_is_waited_for_on_its_port(conf: str, port: int) -> None:
+    assert port_of_slurmdbd(conf) == port
