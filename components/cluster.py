@@ -22,7 +22,7 @@ from components.disks import Disks, disks_args
 from components.ec2 import Ec2Program, ec2_args
 from components.gpu_runtime import GpuRuntime, gpu_runtime_args
 from components.guard import Guard, guard_args
-from components.health_checks import HealthChecks, health_checks_args
+from components.health_checks import HealthChecks
 from components.host_keys import NodeHostKey, node_host_key_args
 from components.kinds import Kinds, kinds_args
 from components.labels import Manifest, labels, object_name
@@ -126,7 +126,7 @@ class SlurmCluster(pulumi.ComponentResource):
         }
         needs = [*shared, kinds, control_plane, declare(service(pods, "slurmd", ports.SLURMD, headless=True), child)]
         self._declare_node_sets(cluster, pods, provider, needs, pools)
-        HealthChecks(object_name(cluster.name, "health-checks"), health_checks_args(cluster, pods), after)
+        HealthChecks(object_name(cluster.name, "health-checks"), cluster, pods, after)
         if cluster.monitoring is not None:
             Metrics(object_name(cluster.name, "metrics"), metrics_args(cluster, pods, cluster.monitoring), after)
         login = LoginNodes(object_name(cluster.name, "login"), login_args(cluster, pods), after)

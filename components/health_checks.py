@@ -5,9 +5,8 @@ failure drains the node with the reason `slipway: check <name>: ...`, and the No
 Suspending a CronJob stops its check; drains stay until it passes, or is no longer declared.
 """
 
-import json
 import math
-from typing import Any, TypedDict
+from collections.abc import Iterable
 
 import pulumi
 
@@ -30,11 +29,13 @@ from components.pods import (
     program_volumes,
 )
 from configs.models.cluster import Cluster
-from configs.models.health_checks import CAUSE_KINDS, GPU_CHECKS, CheckKind, CheckWish, FaultKind, HealthCheck, Per, per_of
-from configs.models.node_set import NodeSet
+from configs.models.health_checks import HealthCheck, per_of
 from configs.models.shapes import shape_of
-from configs.render.health_checks import check_settings, checked_sets, checks_in, most_drained
+from configs.render.check_facts import check_settings, checked_sets, most_drained
+from configs.render.health_checks import checks_in
 from names import paths
+from programs.node_checks.kinds import KINDS
+from programs.node_checks.settings import CheckedSet, CheckSpec, to_json
 
 _PARALLEL = 16
 """Nodes that one run checks at a time."""
@@ -48,91 +49,6 @@ each, with its locks held (measured on 26.05): so long Slurm would stand still f
 reaches nobody, at once; that the job is over, srun learns from a message to its address."""
 
 
-class CheckedNodesArgs(TypedDict):
-    """One node set as a check needs it."""
-
-    name: str
-    """Name of the set."""
-    size: int
-    """How many nodes it has."""
-    gpus: int
-    """GPUs of a node that the check's job asks for; 0 for checks of other things."""
-    maxDrained: int
-    """Nodes of this set that all checks together may hold drained when this one drains another."""
-    settings: dict[str, Any]
-    """Everything that the program of the check reads, limits and facts of the nodes."""
-
-
-class HealthCheckArgs(TypedDict):
-    """One check."""
-
-    name: str
-    """Name of the check, as in the drain reason."""
-    check: CheckKind
-    """What is checked: see HealthCheck."""
-    cause: FaultKind
-    """What is broken where it fails."""
-    wish: CheckWish
-    """What a failure asks for."""
-    schedule: str
-    """Cron's five fields."""
-    timeout_s: int
-    """After so many seconds on a node the check counts as unknown."""
-    per: Per
-    """How many nodes a job of the check has: one, two, or all that are idle."""
-    after: list[str]
-    """Checks that have to have passed on a node."""
-    budget_node_minutes: int | None
-    """Most node minutes of the check's jobs in 24 hours."""
-    node_sets: list[CheckedNodesArgs]
-    """The sets whose idle nodes are checked."""
-
-
-class HealthChecksArgs(TypedDict):
-    """What health checks need to know."""
-
-    pods: PodDefaults
-    """What all pods of the cluster share."""
-    slurm_config: str
-    """Name of the ConfigMap with slurm.conf."""
-    checks: list[HealthCheckArgs]
-    """The checks."""
-
-
-def health_checks_args(cluster: Cluster, pods: PodDefaults) -> HealthChecksArgs:
-    return {
-        "pods": pods,
-        "slurm_config": object_name(cluster.name, "slurm-config"),
-        "checks": [_health_check(cluster, check, check.schedule) for check in checks_in(cluster, "job") if check.schedule is not None],
-    }
-
-
-def _health_check(cluster: Cluster, check: HealthCheck, schedule: str) -> HealthCheckArgs:
-    return {
-        "name": check.name,
-        "check": check.check,
-        "cause": check.cause or CAUSE_KINDS[check.check],
-        "wish": check.wish,
-        "schedule": schedule,
-        "timeout_s": check.timeout_s,
-        "per": per_of(check),
-        "after": list(check.after),
-        "budget_node_minutes": check.budget_node_minutes,
-        "node_sets": [_checked_nodes(cluster, check, node_set) for node_set in checked_sets(cluster, check)],
-    }
-
-
-def _checked_nodes(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> CheckedNodesArgs:
-    shape = shape_of(cluster, node_set)
-    return {
-        "name": node_set.name,
-        "size": node_set.ordinals,
-        "gpus": shape.gres_count if check.check in (*GPU_CHECKS, "command") else 0,
-        "maxDrained": most_drained(check, node_set),
-        "settings": check_settings(cluster, check, node_set),
-    }
-
-
 class HealthChecks(pulumi.ComponentResource):
     """The CronJobs that check idle Slurm nodes. A changed check takes effect at its next run. What a removed check has found holds no
     node any more."""
@@ -140,31 +56,32 @@ class HealthChecks(pulumi.ComponentResource):
     cron_jobs: pulumi.Output[list[str]]
     """Names of the CronJobs, one a check."""
 
-    def __init__(self, name: str, args: HealthChecksArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(self, name: str, cluster: Cluster, pods: PodDefaults, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:HealthChecks", name, {}, opts)
-        manifests = [build_cron_job(args, check) for check in args["checks"]]
+        manifests = [build_cron_job(cluster, pods, check) for check in checks_in(cluster, "job")]
         for manifest in manifests:
             declare(manifest, pulumi.ResourceOptions(parent=self))
         self.cron_jobs = pulumi.Output.from_input([manifest["metadata"]["name"] for manifest in manifests])
         self.register_outputs({"cron_jobs": self.cron_jobs})
 
 
-def build_cron_job(args: HealthChecksArgs, check: HealthCheckArgs) -> Manifest:
+def build_cron_job(cluster: Cluster, pods: PodDefaults, check: HealthCheck) -> Manifest:
     """The CronJob of one check. Its runs never overlap: they would lift each other's drains. A run that the NodeSet controller asks for may
     come beside one, and neither touches the other's reservations."""
-    pods = args["pods"]
-    name = object_name(pods["cluster"], f"check-{check['name']}")
+    spec = build_spec(cluster, check)
     job = {
         "backoffLimit": 0,
-        "activeDeadlineSeconds": build_longest(check),
-        "template": pod_template(pods, "health-check", _pod(args, check)),
+        "activeDeadlineSeconds": spec.longest_s,
+        "template": pod_template(pods, "health-check", _pod(pods, spec)),
     }
     return {
         "apiVersion": "batch/v1",
         "kind": "CronJob",
-        "metadata": metadata(name, pods["namespace"], labels(pods["cluster"], "health-check")),
+        "metadata": metadata(
+            object_name(pods["cluster"], f"check-{check.name}"), pods["namespace"], labels(pods["cluster"], "health-check")
+        ),
         "spec": {
-            "schedule": check["schedule"],
+            "schedule": check.schedule,
             "concurrencyPolicy": "Forbid",
             "startingDeadlineSeconds": _LATEST_START_S,
             "successfulJobsHistoryLimit": 3,
@@ -174,45 +91,48 @@ def build_cron_job(args: HealthChecksArgs, check: HealthCheckArgs) -> Manifest:
     }
 
 
-def build_deadline(check: HealthCheckArgs) -> int:
-    """Seconds after which a run begins no further node: time for all of them, each at its slowest."""
-    nodes = sum(each["size"] for each in check["node_sets"])
-    if check["per"] != "node":
-        # Pairs, side by side, in the rounds of the tournament and those that name who is at fault.
-        rounds = max((each["settings"].get("rounds", 1) for each in check["node_sets"]), default=1) + _NAMING_ROUNDS
-        return math.ceil(nodes / 2 / _PARALLEL) * rounds * check["timeout_s"] + _SLACK_S
-    return math.ceil(nodes / _PARALLEL) * check["timeout_s"] + _SLACK_S
-
-
-def build_longest(check: HealthCheckArgs) -> int:
-    """Seconds after which a run is ended. Beyond the program's own deadline only what is under way ends: on each node at most two looks and
-    their waiting."""
-    return build_deadline(check) + 2 * (check["timeout_s"] + _SLACK_S)
-
-
-def build_spec(check: HealthCheckArgs) -> str:
-    """Settings of the program, as JSON."""
-    return json.dumps(
-        {
-            "name": check["name"],
-            "check": check["check"],
-            "timeoutS": check["timeout_s"],
-            "parallel": _PARALLEL,
-            "deadlineS": build_deadline(check),
-            "longestS": build_longest(check),
-            "causeKind": check["cause"],
-            **({"wish": check["wish"]} if check["wish"] != "drain" else {}),
-            **({"per": check["per"]} if check["per"] != "node" else {}),
-            **({"after": check["after"]} if check["after"] else {}),
-            **({} if check["budget_node_minutes"] is None else {"budgetNodeMinutes": check["budget_node_minutes"]}),
-            "nodeSets": check["node_sets"],
-        },
-        sort_keys=True,
+def build_spec(cluster: Cluster, check: HealthCheck) -> CheckSpec:
+    """What the program of the check is told. Beyond its deadline only what is under way ends: on each node at most two looks and their
+    waiting."""
+    kind = KINDS[check.check]
+    sets = tuple(
+        CheckedSet(
+            name=node_set.name,
+            size=node_set.ordinals,
+            gpus=shape_of(cluster, node_set).gres_count if kind.vendors or check.check == "command" else 0,
+            max_drained=most_drained(check, node_set),
+            settings=check_settings(cluster, check, node_set),
+        )
+        for node_set in checked_sets(cluster, check)
+    )
+    deadline_s = _deadline_s(check, sets)
+    return CheckSpec(
+        name=check.name,
+        check=check.check,
+        timeout_s=check.timeout_s,
+        parallel=_PARALLEL,
+        deadline_s=deadline_s,
+        cause=check.cause or kind.cause,
+        node_sets=sets,
+        wish=check.wish,
+        per=per_of(check),
+        after=check.after,
+        budget_node_minutes=check.budget_node_minutes,
+        longest_s=deadline_s + 2 * (check.timeout_s + _SLACK_S),
     )
 
 
-def _pod(args: HealthChecksArgs, check: HealthCheckArgs) -> Manifest:
-    pods = args["pods"]
+def _deadline_s(check: HealthCheck, sets: Iterable[CheckedSet]) -> int:
+    """Time for all nodes, each at its slowest."""
+    nodes = sum(each.size for each in sets)
+    if per_of(check) != "node":
+        # Pairs, side by side, in the rounds of the tournament and those that name who is at fault.
+        rounds = max((each.settings.get("rounds", 1) for each in sets), default=1) + _NAMING_ROUNDS
+        return math.ceil(nodes / 2 / _PARALLEL) * rounds * check.timeout_s + _SLACK_S
+    return math.ceil(nodes / _PARALLEL) * check.timeout_s + _SLACK_S
+
+
+def _pod(pods: PodDefaults, spec: CheckSpec) -> Manifest:
     program = container(
         pods,
         "check",
@@ -222,7 +142,7 @@ def _pod(args: HealthChecksArgs, check: HealthCheckArgs) -> Manifest:
             mount("slurm-config", paths.SLURM, read_only=True),
             *(mount("tmp", "/tmp"), *MUNGE_SOCKET),  # noqa: S108 - a mount of the pod's own
         ],
-        command=program_command("node_checks", build_spec(check), module="run" if check["per"] == "node" else "groups"),
+        command=program_command("node_checks", to_json(spec), module="run" if spec.per == "node" else "groups"),
         workingDir=paths.PACKAGES,
         # SlurmUser: only Slurm's own user and root may drain, resume and reserve.
         securityContext=confined(SLURM_UID),
@@ -234,7 +154,7 @@ def _pod(args: HealthChecksArgs, check: HealthCheckArgs) -> Manifest:
         "initContainers": [munged(pods)],
         "containers": [program],
         "volumes": [
-            *(*program_volumes(pods, "munged", "node_checks"), config_volume("slurm-config", args["slurm_config"])),
+            *(*program_volumes(pods, "munged", "node_checks"), config_volume("slurm-config", object_name(pods["cluster"], "slurm-config"))),
             *(empty_volume("tmp"), *munge_volumes(pods)),
         ],
     }

@@ -1,4 +1,4 @@
-"""What is generated from the models: docs/reference.md, docs/stack.schema.json and configs/cluster_args.py.
+"""What is generated from the models: docs/reference.md, docs/stack.schema.json, configs/cluster_args.py and the table in docs/health.md.
 
 `python -m configs.reference write` writes them, and `check` says which of them are out of date. `schema` has the facts; here they become a
 page, one section a model. In configs because all of it is made from the models: `make lint` needs no other layer for it. All of them are
@@ -14,15 +14,19 @@ from typing import Any
 
 from configs import typed_dicts
 from configs.key_facts import description, facts, link
+from configs.models import check_texts
 from configs.models.cluster import Cluster
 from configs.schema import KEY, flow, key_of, models_in, stack_schema
 
 PAGE = "docs/reference.md"
 SCHEMA = "docs/stack.schema.json"
+HEALTH = "docs/health.md"
 ARGUMENTS = "configs/cluster_args.py"
 ROOT = Path(__file__).parents[1]
 
 _WIDTH = 100
+_TABLE_BEGINS = "<!-- From programs/node_checks/kinds.py: run `make reference` after a change. -->"
+_TABLE_ENDS = "<!-- The end of the table. -->"
 _OPENING = """\
 # Keys of a stack file
 
@@ -68,7 +72,17 @@ def files(root: Path) -> dict[str, str]:
         PAGE: reference(schema),
         SCHEMA: json.dumps(schema, indent=1, ensure_ascii=False) + "\n",
         ARGUMENTS: typed_dicts.module(schema["definitions"]),
+        HEALTH: _with_table((root / HEALTH).read_text()),
     }
+
+
+def _with_table(page: str) -> str:
+    """The page with today's table of health checks between its marks. Raises ValueError where it has no marks."""
+    before, begin, rest = page.partition(_TABLE_BEGINS)
+    _old, end, after = rest.partition(_TABLE_ENDS)
+    if not (begin and end):
+        raise ValueError(f"{HEALTH}: the table of checks belongs between the lines {_TABLE_BEGINS!r} and {_TABLE_ENDS!r}.")
+    return "".join((before, begin, "\n\n", check_texts.table(), "\n", end, after))
 
 
 def outdated(root: Path) -> list[str]:

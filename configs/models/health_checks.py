@@ -1,12 +1,12 @@
 """Config of health checks: what runs on nodes and drains those that fail."""
 
 import re
-from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StrictInt, StrictStr
 
 from configs.faults import quoted
+from configs.models import check_texts
 from configs.models.fields import (
     AbsolutePath,
     Count,
@@ -23,6 +23,7 @@ from configs.models.fields import (
     refuse,
 )
 from configs.models.node_set import NodeSet
+from programs.node_checks.kinds import KINDS, CheckKind, Context, FaultKind, Per
 
 _LONGEST_PATTERN = 200
 _GROUPS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]")
@@ -63,38 +64,8 @@ LimitName = Annotated[
 ]
 
 
-CheckKind = Literal[
-    "disk",
-    "memory",
-    "clock",
-    "gpu",
-    "mounts",
-    "processes",
-    "kernel",
-    "network",
-    "nvme",
-    "pcie",
-    "shm",
-    "command",
-    "stream",
-    "storage",
-    "mpi",
-    "nccl",
-    "dcgm",
-    "burn",
-    "ib",
-]
-FaultKind = Literal["hardware", "node", "maintenance"]
-"""The kinds of causes that a check may find: see slurm.causes."""
-
-Per = Literal["node", "pair", "set"]
-"""How many nodes a job of a check has: one, two, or all idle nodes of its sets."""
-
 OtherDrivers = Literal["report", "drain"]
 """What becomes of nodes whose driver differs from that of most nodes of their set."""
-
-Context = Literal["job", "interval", "prolog", "epilog"]
-"""When a check runs: as a job of its own, every minute, before a job, after a job."""
 
 NodeState = Literal["idle", "allocated"]
 """Whether a node has a job of a user."""
@@ -105,102 +76,13 @@ Platform = Literal["nvidia", "amd", "none"]
 CheckWish = Literal["drain", "reboot", "replace", "none"]
 """What a failure asks for: see slurm.causes."""
 
-CHECK_SETTINGS: Mapping[CheckKind, Mapping[str, int]] = {
-    "disk": {"minFreeMiB": 1024, "minFreePercent": 0},
-    "memory": {"minAvailablePercent": 50, "maxUncorrectableErrors": 0, "maxCorrectableErrors": 1000},
-    "clock": {"maxOffsetS": 5},
-    "gpu": {
-        "maxUncorrectableErrors": 0,
-        "maxTemperatureC": 90,
-        "maxThrottled": 0,
-        "maxIdleMemoryMiB": 1024,
-        "minNvlinks": 0,
-        "maxForeignProcesses": 0,
-    },
-    "mounts": {"maxAnswerS": 20},
-    "processes": {"maxStuck": 0, "stuckS": 10},
-    "kernel": {
-        "maxAgeS": 3600,
-        "maxGpuErrors": 0,
-        "maxMemoryErrors": 0,
-        "maxPcieErrors": 0,
-        "maxDiskErrors": 0,
-        "maxFilesystemErrors": 0,
-        "maxLinkDowns": 3,
-        "maxHungTasks": 3,
-        "maxOoms": 0,
-        "maxPatterns": 0,
-    },
-    "network": {
-        "minPorts": 0,
-        "maxPortsDown": 0,
-        "minRateGbps": 0,
-        "maxLinkDowns": 3,
-        "maxSymbolErrors": 100,
-        "maxIcrcErrors": 100,
-        "maxSequenceErrors": 0,
-        "maxAckTimeouts": 10_000,
-        "maxDrops": 10_000,
-        "maxRetransmitTimeouts": 10_000,
-        "maxRemoteFaults": 10_000,
-        "windowS": 3600,
-        "minBondPorts": 0,
-        "maxBondPortsDown": 0,
-    },
-    "nvme": {"minDisks": 0, "maxDegraded": 0},
-    "pcie": {"maxNarrow": 0, "maxSlow": 0},
-    "shm": {"maxLeftoverMiB": 1024},
-    "command": {},
-    "stream": {"minBandwidthMBs": 1000, "arrayMiB": 64, "seconds": 5},
-    "storage": {"sizeMiB": 64, "minWriteMBs": 10, "minReadMBs": 10, "maxFsyncMs": 0},
-    "mpi": {"minBandwidthMBs": 0, "maxLatencyUs": 0, "minShareOfMedianPercent": 50, "messageKiB": 1024, "seconds": 2, "rounds": 1},
-    "nccl": {"minBusBandwidthGBs": 0, "minShareOfMedianPercent": 50, "messageMiB": 1024, "rounds": 1},
-    "dcgm": {"level": 2},
-    "burn": {"seconds": 60, "minShareOfMedianPercent": 80},
-    "ib": {"minRateGbps": 0, "minShareOfRatePercent": 80, "seconds": 2, "rounds": 1},
-}
-"""The limits that each kind of check knows, with their defaults."""
-_BROKEN: Mapping[FaultKind, tuple[CheckKind, ...]] = {
-    "hardware": ("memory", "gpu", "kernel", "network", "nvme", "pcie", "stream", "mpi", "nccl", "dcgm", "burn", "ib"),
-    "node": ("disk", "clock", "mounts", "processes", "shm", "command", "storage"),
-}
-CAUSE_KINDS: Mapping[CheckKind, FaultKind] = {check: kind for kind, checks in _BROKEN.items() for check in checks}
-"""What is broken where a check of each kind fails."""
-GROUP_CHECKS: Mapping[CheckKind, tuple[Per, ...]] = {"mpi": ("pair", "set"), "ib": ("pair",), "nccl": ("node", "pair", "set")}
-"""The kinds whose jobs may have several nodes, and how many; the first one is the default. All others look at each node by itself."""
-GPU_CHECKS: Mapping[CheckKind, tuple[str, ...]] = {
-    "gpu": ("nvidia", "amd"),
-    "nccl": ("nvidia", "amd"),
-    "dcgm": ("nvidia",),
-    "burn": ("nvidia",),
-}
-"""The kinds that need GPUs, and the vendors whose GPUs they know."""
-COMMAND_CHECKS: tuple[CheckKind, ...] = ("command", "nccl", "dcgm", "burn", "ib")
-"""The kinds that run a program of others, which `command` may name."""
-CHECK_CONTEXTS: Mapping[CheckKind, tuple[Context, ...]] = {
-    **dict.fromkeys(CHECK_SETTINGS, ("job", "interval", "prolog", "epilog")),
-    "processes": ("job", "interval"),
-    "kernel": ("interval", "prolog", "epilog"),
-    "shm": ("interval", "epilog"),
-    "clock": ("job",),
-    **dict.fromkeys(("stream", "storage", "mpi", "nccl", "dcgm", "burn", "ib"), ("job",)),
-}
-"""Where each kind of check can run. No job waits for what may hang for a moment; nodes do not ask slurmctld for its time one by one;
-the kernel's log and users' files are for root alone; no job is refused for what others left."""
-
 
 class HealthCheck(Model):
     """One check of the nodes of some sets. What fails is drained until it passes."""
 
     name: CheckName
     """Name of the check, and part of its CronJob's name."""
-    check: CheckKind
-    """What is checked: free disk space, memory and its errors, the clock's offset, the GPUs, whether the shared folders are mounted and
-    answer, processes that hang in the kernel (state D), faults in the kernel's log, InfiniBand, RoCE and EFA ports (network), NVMe disks
-    and arrays, PCIe links, leftovers in /dev/shm, what a `command` of your own checks, the bandwidth of memory (stream), how fast folders
-    are written and read (storage), the network between nodes (mpi), the ways between GPUs of one node or several (nccl), NVIDIA's
-    diagnostics (dcgm), GPUs under full load (burn), or InfiniBand and RoCE between nodes (ib). The last four run programs of others, which
-    have to be in the worker: see docs/health.md."""
+    check: CheckKind = Field(description=f"What the check looks at. It fails in these cases. {check_texts.kinds()}")
     command: tuple[Line, ...] = Field(default=(), examples=[["/shared/checks/fabric", "--ports", "8"]])
     """With `check: command`: the command, run on each node in the worker's pod: in the context job as Slurm's user, with all of the node's
     GPUs, and beside jobs as root. Only root may own and change it. Exit code 0: passed. 1: failed, and the last line printed says what was
@@ -227,15 +109,19 @@ class HealthCheck(Model):
     budget_node_minutes: Count | None = Field(default=None, ge=1, examples=[600])
     """Most node minutes that the jobs of this check may use in 24 hours; needs accounting. The nodes that have waited longest for it come
     first. Default: no limit."""
-    cause: FaultKind | None = None
-    """What is broken where the check fails: hardware, node (what runs on the machine) or maintenance. Of several failures the drain
-    names the first in this order. Default: hardware for memory, gpu, kernel, network, nvme, pcie, stream, mpi,
-    nccl, dcgm, burn and ib, else node."""
-    contexts: tuple[Context, ...] = Field(default=("job",), examples=[["job", "interval", "prolog"]])
-    """When it runs. job: as a Slurm job that has an idle node for itself, at the `schedule`. interval: every minute, beside users' jobs
-    (Slurm's HealthCheckProgram; `HealthCheckInterval` in slurm.settings). prolog: before each job on each of its nodes; where it fails,
-    the job starts elsewhere. epilog: after each job. clock, stream, storage, mpi, nccl, dcgm, burn and ib run as a job only,
-    kernel and shm only beside jobs, processes not in prolog and epilog, shm not in prolog."""
+    cause: FaultKind | None = Field(
+        default=None,
+        description="What is broken where the check fails: hardware, node (what runs on the machine) or maintenance. Of several failures "
+        f"the drain names the first in this order. Default: {check_texts.causes()}.",
+    )
+    contexts: tuple[Context, ...] = Field(
+        default=("job",),
+        examples=[["job", "interval", "prolog"]],
+        description="When it runs. job: as a Slurm job that has an idle node for itself, at the `schedule`. interval: every minute, beside "
+        "users' jobs (Slurm's HealthCheckProgram; `HealthCheckInterval` in slurm.settings). prolog: before each job on each of its nodes; "
+        "where it fails, the job starts elsewhere. epilog: after each job. Some kinds do not run in all of these: "
+        f"{check_texts.contexts()}.",
+    )
     node_states: tuple[NodeState, ...] = Field(default=("idle", "allocated"), examples=[["idle"]])
     """With the context interval: it looks only at nodes in these states. idle: no job of a user is on the node. allocated: one is. A node
     in another state is skipped, and keeps what was found before."""
@@ -260,25 +146,12 @@ class HealthCheck(Model):
     passes: Annotated[StrictInt, Field(ge=1, le=100)] = Field(default=3, examples=[5])
     """Beside jobs: so many times in a row the check has to pass before a failure ends. So a check that flaps drains its node once, and
     keeps it. As a job, one pass is enough."""
-    settings: dict[LimitName, Count] = {}
-    """Limits of the check. disk: minFreeMiB (1024), minFreePercent (0). memory: minAvailablePercent (50), maxUncorrectableErrors (0),
-    maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0), maxTemperatureC (90), maxThrottled (0),
-    maxIdleMemoryMiB (1024), minNvlinks (0), maxForeignProcesses (0). mounts: maxAnswerS (20). processes: maxStuck (0), stuckS (10).
-    kernel: maxAgeS (3600),
-    maxGpuErrors (0), maxMemoryErrors (0), maxPcieErrors (0), maxDiskErrors (0), maxFilesystemErrors (0), maxLinkDowns (3), maxHungTasks
-    (3), maxOoms (0), maxPatterns (0).
-    network: minPorts (0), maxPortsDown (0), minRateGbps (0), maxLinkDowns (3), maxSymbolErrors (100), maxIcrcErrors (100),
-    maxSequenceErrors (0), maxAckTimeouts (10000), maxDrops (10000), maxRetransmitTimeouts (10000), maxRemoteFaults (10000), windowS (3600),
-    minBondPorts (0), maxBondPortsDown (0).
-    nvme: minDisks (0), maxDegraded (0). pcie: maxNarrow (0), maxSlow (0). shm: maxLeftoverMiB (1024). stream: minBandwidthMBs (1000),
-    arrayMiB (64), seconds (5). storage: sizeMiB (64), minWriteMBs (10), minReadMBs (10), maxFsyncMs (0). mpi: minBandwidthMBs (0),
-    maxLatencyUs (0), minShareOfMedianPercent (50), messageKiB (1024), seconds (2), rounds (1). nccl:
-    minBusBandwidthGBs (0), minShareOfMedianPercent (50), messageMiB (1024), rounds (1). dcgm: level (2). burn: seconds (60),
-    minShareOfMedianPercent (80). ib: minRateGbps (0), minShareOfRatePercent (80), seconds (2), rounds (1). 0 is no limit for
-    maxTemperatureC, maxAgeS, minRateGbps, maxSequenceErrors, maxAckTimeouts, maxDrops, maxRetransmitTimeouts, maxRemoteFaults, maxFsyncMs,
-    maxLatencyUs and minBusBandwidthGBs; docs/health.md says what each of them counts.
-    Without minBusBandwidthGBs a limit comes from the machine catalogue, where the pool names a machine of it: for one node two thirds of
-    what the model's NVLink carries, between nodes with EFA half of the network's bandwidth. Default: the values in parentheses."""
+    settings: dict[LimitName, Count] = Field(
+        default={},
+        description=f"Limits of the check, which docs/health.md explains. {check_texts.limits()} Without minBusBandwidthGBs a limit comes "
+        "from the machine catalogue, where the pool names a machine of it: for one node two thirds of what the model's NVLink carries, "
+        "between nodes with EFA half of the network's bandwidth. Default: the values in parentheses.",
+    )
 
 
 def looks_at(check: HealthCheck, node_set: NodeSet) -> bool:
@@ -293,4 +166,4 @@ def platform_of(node_set: NodeSet) -> Platform:
 
 def per_of(check: HealthCheck) -> Per:
     """How many nodes a job of the check has."""
-    return check.per or GROUP_CHECKS.get(check.check, ("node",))[0]
+    return check.per or KINDS[check.check].per[0]

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from configs.models.cluster import Cluster
 from configs.models.node_set import NodeSet
-from configs.render.health_checks import checked_sets, checks_in
+from configs.render.check_facts import checked_sets
+from configs.render.health_checks import checks_in
 from slurm.conf import CHECKS_PARTITION, known, pairs_of
 
 _BY_PARTITION, _NONE = "preempt/partition_prio", "preempt/none"

@@ -2,10 +2,11 @@
 
 from configs.faults import Fault, quoted
 from configs.models.cluster import Cluster
-from configs.models.health_checks import CHECK_SETTINGS, GPU_CHECKS, CheckKind, HealthCheck, looks_at, per_of
+from configs.models.health_checks import HealthCheck, looks_at, per_of
 from configs.models.node_set import Gpus
 from configs.models.shapes import known_machine
-from configs.render.health_checks import expected_bus_gbs
+from configs.render.check_facts import expected_bus_gbs
+from programs.node_checks.kinds import KINDS, CheckKind
 
 _WHOLE: tuple[CheckKind, ...] = ("nccl", "burn")
 """The checks that need whole GPUs: CUDA uses one instance of MIG for each process."""
@@ -35,7 +36,7 @@ def _check_sets(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]:
     positions = {node_set.name: position for position, node_set in reversed([*enumerate(cluster.node_sets)])}
     for at, name in enumerate(check.node_sets):
         index = positions.get(name)
-        if index is None or check.check not in GPU_CHECKS or not looks_at(check, cluster.node_sets[index]):
+        if index is None or not KINDS[check.check].vendors or not looks_at(check, cluster.node_sets[index]):
             continue
         if mistake := _mistake(check, _gpus_of(cluster, index)):
             about = (f"cluster.nodeSets[{index}].gpus", f"{path}.check")
@@ -63,7 +64,7 @@ def _mistake(check: HealthCheck, gpus: Gpus | None) -> str:
     """Why a set with these GPUs cannot be checked; empty where it can."""
     if gpus is None:
         return "no GPUs to check."
-    if gpus.vendor not in GPU_CHECKS[check.check]:
+    if gpus.vendor not in KINDS[check.check].vendors:
         return f"GPUs of {gpus.vendor}, which the {check.check} check does not know."
     if gpus.mig and check.check in _WHOLE:
         return f"GPUs in parts (mig), and the {check.check} check needs whole ones."
@@ -73,7 +74,7 @@ def _mistake(check: HealthCheck, gpus: Gpus | None) -> str:
 
 
 def _check_level(path: str, check: HealthCheck) -> list[Fault]:
-    level = check.settings.get("level", CHECK_SETTINGS["dcgm"]["level"])
+    level = check.settings.get("level", KINDS["dcgm"].limits["level"])
     if level not in _LEVELS_S:
         return [Fault(f"{path}.settings.level", f"{level} is no level of dcgmi diag. Give a number from 1 to {max(_LEVELS_S)}.")]
     if check.timeout_s < _LEVELS_S[level]:
@@ -90,7 +91,7 @@ def _check_limit(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]
     pools = {pool.name: pool for pool in cluster.node_pools}
     are_known = all(each.pool in pools and known_machine(pools[each.pool]) is not None for each in sets)
     if given is None and len(sets) == len(check.node_sets) and are_known and (expected := expected_bus_gbs(cluster, check)):
-        usual, message_mib = CHECK_SETTINGS["nccl"]["messageMiB"], check.settings.get("messageMiB", 0)
+        usual, message_mib = KINDS["nccl"].limits["messageMiB"], check.settings.get("messageMiB", 0)
         if 0 < message_mib < usual:
             message = (
                 f"is missing: with messageMiB {message_mib}, below {usual}, healthy GPUs do not reach the catalogue's {expected} GB/s. "

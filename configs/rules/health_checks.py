@@ -4,32 +4,13 @@ from collections.abc import Mapping
 
 from configs.faults import Fault, did_you_mean, quoted
 from configs.models.cluster import Cluster
-from configs.models.health_checks import (
-    CHECK_CONTEXTS,
-    CHECK_SETTINGS,
-    COMMAND_CHECKS,
-    GROUP_CHECKS,
-    CheckKind,
-    HealthCheck,
-    looks_at,
-    platform_of,
-)
+from configs.models.health_checks import HealthCheck, looks_at, platform_of
 from configs.rules.gpu_checks import check_gpu_checks
 from configs.rules.names import Names, check_distinct, check_references, check_unique
 from configs.rules.schedules import schedule_mistake
+from programs.node_checks.kinds import KINDS
 from slurm.check_results import LAUNCH
 
-_WAITS: Mapping[CheckKind, str] = {
-    "mounts": "maxAnswerS",
-    "processes": "stuckS",
-    "stream": "seconds",
-    "mpi": "seconds",
-    "burn": "seconds",
-    "ib": "seconds",
-}
-"""Limits that are the seconds for which a check waits."""
-_AROUND_S: Mapping[CheckKind, int] = {"burn": 60}
-"""What a check takes beside these: gpu_burn fills the GPUs' memory first, and gives its processes 30 s to end."""
 _POSITIVE = {"messageKiB": "1024", "messageMiB": "1024", "rounds": "1", "arrayMiB": "64", "sizeMiB": "64", "seconds": "the default"}
 
 
@@ -49,10 +30,11 @@ def _check_job(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]:
     """Faults of what only checks that run as a job can have."""
     faults: list[Fault] = []
     about = (f"{path}.check",)
-    if check.per is not None and check.check not in GROUP_CHECKS:
+    possible_per = KINDS[check.check].per
+    if check.per is not None and possible_per == ("node",):
         faults.append(Fault(f"{path}.per", f"the {check.check} check looks at each node by itself. Leave it out.", about))
-    elif check.per is not None and check.per not in GROUP_CHECKS[check.check]:
-        possible = ", ".join(GROUP_CHECKS[check.check])
+    elif check.per is not None and check.per not in possible_per:
+        possible = ", ".join(possible_per)
         faults.append(Fault(f"{path}.per", f"the {check.check} check does not run per {check.per}. It can run per: {possible}.", about))
     if check.folders and check.check != "storage":
         faults.append(Fault(f"{path}.folders", f'the {check.check} check has no folders. Take them out, or set "check: storage".', about))
@@ -99,6 +81,7 @@ def _before(name: str, checks: Mapping[str, HealthCheck]) -> set[str]:
 
 
 def _check_health_check(path: str, check: HealthCheck, cluster: Cluster, names: Names) -> list[Fault]:
+    kind = KINDS[check.check]
     faults = check_references(f"{path}.nodeSets", "node set", check.node_sets, names.node_sets)
     if not check.node_sets:
         faults.append(Fault(f"{path}.nodeSets", "is empty: the check would look at nothing."))
@@ -112,16 +95,15 @@ def _check_health_check(path: str, check: HealthCheck, cluster: Cluster, names: 
         faults.append(
             Fault(f"{path}.command", 'is missing: with "check: command", give the command as a list of words.', (f"{path}.check",))
         )
-    if check.check not in COMMAND_CHECKS and check.command:
+    if not kind.takes_command and check.command:
         message = f'the {check.check} check runs no command. Take it out, or set "check: command".'
         faults.append(Fault(f"{path}.command", message, (f"{path}.check",)))
     if check.check != "gpu" and check.other_drivers is not None:
         message = f'the {check.check} check reads no driver. Take it out, or set "check: gpu".'
         faults.append(Fault(f"{path}.otherDrivers", message, (f"{path}.check",)))
     faults += _check_log(path, check)
-    limits = CHECK_SETTINGS[check.check]
-    waits = _WAITS.get(check.check, "")
-    takes, around = check.settings.get(waits, limits.get(waits, 0)), _AROUND_S.get(check.check, 0)
+    limits, waits, around = kind.limits, kind.waits, kind.around_s
+    takes = check.settings.get(waits, limits.get(waits, 0))
     if waits and takes + around >= check.timeout_s:
         beside = f" and the {around} s beside" if around else ""
         message = f"{check.timeout_s} is not more than {waits} ({takes}){beside}: the check could never end. Raise it."
@@ -187,7 +169,7 @@ def _check_wish(path: str, check: HealthCheck) -> list[Fault]:
 def _check_contexts(path: str, check: HealthCheck) -> list[Fault]:
     """Faults of when the check runs."""
     faults: list[Fault] = []
-    possible = CHECK_CONTEXTS[check.check]
+    possible = KINDS[check.check].contexts
     for at, context in enumerate(check.contexts):
         if context not in possible:
             message = f"the {check.check} check does not run in the context {context}. Take it out; it can run as: {', '.join(possible)}."

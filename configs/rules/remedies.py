@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from configs.faults import Fault, did_you_mean, quoted
 from configs.models.cluster import Cluster
-from configs.models.health_checks import GROUP_CHECKS, HealthCheck, looks_at, per_of, platform_of
+from configs.models.health_checks import HealthCheck, looks_at, per_of, platform_of
 from configs.models.node_set import NodeSet
 from configs.rules.names import check_distinct
+from programs.node_checks.kinds import KINDS
 from slurm.causes import KUBERNETES_CONDITIONS
 
 _LEAST_REBOOT_S = 900
@@ -101,7 +102,7 @@ def _check_jobs(cluster: Cluster, path: str, node_set: NodeSet, within: str, nam
             message = f"the health check {quoted(name)} does not run as a job, so nothing can start it. Add job to its contexts."
             faults.append(Fault(f"{within}[{at}]", message, ("cluster.healthChecks",)))
         if check is not None and (per := per_of(check)) != "node":
-            alone = "say per: node, or take" if "node" in GROUP_CHECKS[check.check] else "take"
+            alone = "say per: node, or take" if "node" in KINDS[check.check].per else "take"
             message = (
                 f"the health check {quoted(name)} runs between nodes (per {per}), and nodes that all wait have no good one to be compared "
                 f"with. Leave it out: {alone} a check that looks at each node by itself."

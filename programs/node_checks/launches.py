@@ -25,7 +25,8 @@ from .collect_plan import Found, Report, did_not_start
 from .launch_plan import is_closed, most_drained, plan_free
 from .outcome_lines import check_line
 from .plan import Outcome, Reservation, reason_prefix
-from .run import Spec, Target, run_all
+from .run import Spec, run_all
+from .settings import CheckedSet
 from .slurm import Slurm
 
 _AGAIN_S = 60.0
@@ -144,8 +145,8 @@ class Launches:
         again = drained | (noted & stale.keys())
         if again:
             at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            targets = {name: Target({}, 0, most_drained(nodes, name)) for name in sorted(again)}
-            spec = Spec(LAUNCH, "launches", _TEST_S, _PARALLEL, int(_AGAIN_S), "node", targets)
+            targets = {name: CheckedSet(name, 1, 0, most_drained(nodes, name), {}) for name in sorted(again)}
+            spec = Spec(LAUNCH, "launches", _TEST_S, _PARALLEL, int(_AGAIN_S), "node", (), targets=targets)
 
             def report(name: str, outcome: Outcome) -> None:
                 self._say(check_line("checks", LAUNCH, {"node": name}, at, outcome))

@@ -6,22 +6,19 @@ controller reads it there, and lifts the drain once no check fails any more.
 Exit code: 0 when every node was read, whatever was found; 1 when Slurm could not be read at all; 143 when SIGTERM ended it.
 """
 
-import json
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from math import inf
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from names import variables
 from slurm import logs, reasons
-from slurm.causes import Kind, Wish, wish_of
 from slurm.check_results import (
     FAILED,
     LAUNCH,
@@ -60,6 +57,7 @@ from .plan import (
     next_step,
     plan_checks,
 )
+from .settings import CheckedSet, CheckSpec, from_json
 from .slurm import Slurm, SlurmError
 
 _MOST_STEPS = 12
@@ -80,41 +78,13 @@ _NO_ROOM = "the node's Extra in Slurm is somebody else's text, so an administrat
 
 
 @dataclass(frozen=True)
-class Target:
-    """What the check needs to know of one node."""
+class Spec(CheckSpec):
+    """A check, and the nodes of one run."""
 
-    settings: dict[str, Any]
-    gpus: int
-    """GPUs that the check's job asks for: all of the node's for a check of GPUs, else none."""
-    max_drained: int = 0
-    """Nodes of this set that checks may hold drained at once, for this one to drain another."""
-
-
-@dataclass(frozen=True)
-class Spec:
-    """One check, as the component wrote it."""
-
-    name: str
-    check: str
-    timeout_s: int
-    parallel: int
-    deadline_s: int
-    """Seconds after which no further node is begun."""
-    kind: Kind
-    """Kind of the cause that a failure is: see slurm.causes."""
-    targets: Mapping[str, Target]
-    wish: Wish = "drain"
-    """What a failure asks for: with `none` it drains nobody."""
-    per: str = "node"
-    """`node`, `pair` or `set`: how many nodes a job of the check looks at. See groups.py."""
-    after: tuple[str, ...] = ()
-    """Checks that have to have passed on a node."""
-    budget_node_minutes: int | None = None
-    """Most node minutes of the check's jobs in 24 hours."""
+    targets: Mapping[str, CheckedSet] = field(default_factory=dict[str, CheckedSet])
+    """The set of each node."""
     asked: Mapping[str, Request] | None = None
     """The only nodes that this run is for, with what a pass proves there; None for all."""
-    longest_s: float = inf
-    """Seconds after which Kubernetes has ended every run."""
 
     @property
     def asked_nodes(self) -> frozenset[str]:
@@ -127,23 +97,11 @@ class Spec:
 
 
 def read_spec(text: str, asked: str = "") -> Spec:
-    """From the JSON that components/health_checks.py writes; nodes are `<set>-<ordinal>`. `asked` is what SLIPWAY_ASKED_NODES says. Raises
-    ValueError for a text there that is not the controller's."""
-    raw = json.loads(text)
-    targets = {
-        f"{each['name']}-{ordinal}": Target(each["settings"], each["gpus"], each["maxDrained"])
-        for each in raw["nodeSets"]
-        for ordinal in range(each["size"])
-    }
-    return Spec(
-        *(raw["name"], raw["check"], raw["timeoutS"], raw["parallel"], raw["deadlineS"], raw["causeKind"], targets),
-        wish=wish_of(raw.get("wish")),
-        per=raw.get("per", "node"),
-        after=tuple(raw.get("after", ())),
-        budget_node_minutes=raw.get("budgetNodeMinutes"),
-        asked=read_requests(asked),
-        longest_s=raw.get("longestS", inf),
-    )
+    """From the program's argument. `asked` is what SLIPWAY_ASKED_NODES says. Raises ValueError for a text there that is not the
+    controller's."""
+    told = from_json(text)
+    targets = {f"{each.name}-{ordinal}": each for each in told.node_sets for ordinal in range(each.size)}
+    return Spec(**vars(told), targets=targets, asked=read_requests(asked))
 
 
 class Notes:
@@ -200,7 +158,7 @@ class Notes:
         found = reasons.plain(outcome.found)
         asked = (self._spec.asked or {}).get(node.name)
         wish, driver = self._spec.wish, outcome.driver
-        result = following(earlier, outcome.result, found, self._at, self._spec.kind, drains, driver=driver, asked=asked, wish=wish)
+        result = following(earlier, outcome.result, found, self._at, self._spec.cause, drains, driver=driver, asked=asked, wish=wish)
         return with_result(node.extra, self._spec.name, seen_on(node.instance, earlier, result))
 
 
@@ -272,16 +230,15 @@ def run_all(
     notes = Notes(spec, slurm, Allowance(held_by_checks(nodes, at, reservations)), at)
     end = clock() + spec.deadline_s
     program = Path(__file__).with_name(f"{spec.check}.py")
-    left_over = Target({}, 0)
     outcomes: dict[str, Outcome] = {}
     failed_at: list[float] = []
 
     def work(name: str) -> None:
         step: Step = steps[name]
-        target = spec.targets.get(name, left_over)
 
         def run(node: Node, held: Reservation | None) -> Outcome:
-            if name not in spec.targets:
+            target = spec.targets.get(name)
+            if target is None:
                 return Outcome(UNKNOWN, "no longer in the node sets of this check")
             job_began = time.monotonic()
             try:

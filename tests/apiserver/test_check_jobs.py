@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from components.health_checks import build_cron_job, health_checks_args
+from components.health_checks import build_cron_job
+from configs.models.health_checks import HealthCheck
 from controllers.nodeset.check_jobs import CRON_JOBS, JOBS, KEPT_S, CronJob, build_job
 from names import variables
 from slurm.check_results import Request, requests_text
@@ -16,7 +17,7 @@ from tests.unit.components.stacks import DEV
 
 SPACE = "check-jobs"
 REQUESTS = {"gpu-0": Request("aws:///eu-west-1a/i-0abc", "2026-01-01T00:00:00Z")}
-ARGS = health_checks_args(DEV, PODS)
+CHECKS = [check for check in DEV.health_checks if "job" in check.contexts]
 
 
 def get(server: ApiServer, path: str) -> dict[str, Any]:
@@ -32,14 +33,14 @@ def space(server: ApiServer) -> str:
     return SPACE
 
 
-@pytest.mark.parametrize("check", ARGS["checks"], ids=lambda check: check["name"])
-def test_job_is_that_of_kubectl_but_for_the_nodes_and_the_time_that_it_is_kept(server: ApiServer, space: str, check: Any) -> None:
-    manifest = build_cron_job(ARGS, check)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+def test_job_is_that_of_kubectl_but_for_the_nodes_and_the_time_that_it_is_kept(server: ApiServer, space: str, check: HealthCheck) -> None:
+    manifest = build_cron_job(DEV, PODS, check)
     manifest["metadata"]["namespace"] = space
     name = manifest["metadata"]["name"]
     server.post(CRON_JOBS.path(space), manifest)
     cron_job = msgspec.json.decode(json.dumps(get(server, CRON_JOBS.path(space, name))).encode(), type=CronJob)
-    asked = build_job(cron_job, "dev", check["name"], REQUESTS)
+    asked = build_job(cron_job, "dev", check.name, REQUESTS)
     server.post(JOBS.path(space), asked)
     with server.client() as client:
         assert client.post(JOBS.path(space), json=asked).json()["reason"] == "AlreadyExists"

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from configs.models.health_checks import CAUSE_KINDS, CHECK_CONTEXTS, CHECK_SETTINGS
+from programs.node_checks.kinds import KINDS
 from tests.bench.results import ROOT, Benchmark, Figure, figure
 
 _FACTS: dict[str, dict[str, Any]] = {
@@ -30,17 +30,17 @@ def spec(context: str) -> dict[str, Any]:
     """Every check that can run in the context, with its defaults, on the node n-0."""
     checks = [
         {
-            "name": check,
-            "check": check,
+            "name": name,
+            "check": name,
             "contexts": [context],
             "timeoutS": 60,
-            "causeKind": CAUSE_KINDS[check],
+            "causeKind": check.cause,
             "maxDrained": 1,
             "passes": 1,
-            "settings": {**limits, **_FACTS.get(check, {})},
+            "settings": {**check.limits, **_FACTS.get(name, {})},
         }
-        for check, limits in CHECK_SETTINGS.items()
-        if context in CHECK_CONTEXTS[check]
+        for name, check in KINDS.items()
+        if context in check.contexts
     ]
     return {"collector": ["127.0.0.1", 1], "slurmUser": 64030, "nodeSets": {"n": checks}}
 

@@ -1,42 +1,36 @@
 """The CronJobs of health checks."""
 
-import json
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from components import health_checks
-from components.health_checks import CheckedNodesArgs, HealthCheckArgs, HealthChecksArgs, health_checks_args
-from programs.node_checks.run import Target, read_spec
+from components.health_checks import build_cron_job, build_spec
+from configs.models.cluster import Cluster
+from programs.node_checks.run import read_spec
+from programs.node_checks.settings import CheckedSet, CheckSpec, from_json, to_json
 from tests.unit.components.examples import PODS
 from tests.unit.components.stacks import DEV, H100
 from tests.unit.components.structure import structural_faults
 from tests.unit.configs.stacks import cluster
 
-CPU: CheckedNodesArgs = {
-    "name": "cpu",
-    "size": 2,
-    "gpus": 0,
-    "maxDrained": 1,
-    "settings": {"paths": ["/"], "minFreeMiB": 512, "minFreePercent": 0},
-}
-CHECK: HealthCheckArgs = {
-    "name": "disk",
-    "check": "disk",
-    "cause": "node",
-    "wish": "drain",
-    "schedule": "*/15 * * * *",
-    "timeout_s": 60,
-    "per": "node",
-    "after": [],
-    "budget_node_minutes": None,
-    "node_sets": [CPU],
-}
-ARGS: HealthChecksArgs = {"pods": PODS, "slurm_config": "dev-slurm-config", "checks": [CHECK]}
+CHECK: dict[str, Any] = {"name": "disk", "check": "disk", "schedule": "*/15 * * * *", "nodeSets": ["cpu"]}
 
 
-def cron_job(check: HealthCheckArgs = CHECK) -> dict[str, Any]:
-    return health_checks.build_cron_job(ARGS, check)
+def declared(check: dict[str, Any], name: str = "dev", edits: Mapping[str, Any] | None = None) -> Cluster:
+    """A stack with this check alone."""
+    return cluster(name, {"healthChecks": [check], **(edits or {})})
+
+
+def specs(made: Cluster) -> dict[str, CheckSpec]:
+    """What each check that is a job is told, by its name."""
+    return {check.name: build_spec(made, check) for check in made.health_checks if "job" in check.contexts}
+
+
+def cron_job(made: Cluster | None = None) -> dict[str, Any]:
+    made = made or declared(CHECK)
+    return build_cron_job(made, PODS, made.health_checks[0])
 
 
 def pod() -> dict[str, Any]:
@@ -82,7 +76,23 @@ def test_program_reads_what_the_component_writes() -> None:
     assert container["workingDir"] == "/opt/slipway"
     spec = read_spec(container["command"][4])
     assert (spec.name, spec.check, spec.timeout_s, spec.parallel) == ("disk", "disk", 60, 16)
-    assert spec.targets == dict.fromkeys(("cpu-0", "cpu-1"), Target(CPU["settings"], 0, 1))
+    own = {"paths": ["/", "/var/spool/slipway/tmp", "/var/spool/slurmd"], "minFreeMiB": 1024, "minFreePercent": 0}
+    assert spec.targets == dict.fromkeys(("cpu-0", "cpu-1"), CheckedSet("cpu", 2, 0, 1, own))
+
+
+SPEC = CheckSpec("x", "disk", 60, 16, 180, "hardware", (CheckedSet("a", 2, 0, 1, {"minFreeMiB": 5}), CheckedSet("b", 1, 8, 3, {})))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param(SPEC, id="defaults"),
+        pytest.param(replace(SPEC, wish="reboot", after=("gpu", "disk"), budget_node_minutes=600, longest_s=900), id="all-given"),
+        pytest.param(replace(SPEC, wish="none", per="set", cause="node"), id="between-nodes"),
+    ],
+)
+def test_what_is_written_is_read_back(spec: CheckSpec) -> None:
+    assert from_json(to_json(spec)) == spec
 
 
 @pytest.mark.parametrize(
@@ -95,39 +105,37 @@ def test_program_reads_what_the_component_writes() -> None:
     ],
 )
 def test_deadline_leaves_time_for_every_node(nodes: int, seconds: int) -> None:
-    check: HealthCheckArgs = {**CHECK, "node_sets": [{**CPU, "size": nodes}]}
-    assert health_checks.build_deadline(check) == seconds
-    job = cron_job(check)["spec"]["jobTemplate"]["spec"]
+    made = declared(CHECK, edits={"nodePools[0].max": 10_000, "nodeSets[0].size": nodes})
+    job = cron_job(made)["spec"]["jobTemplate"]["spec"]
+    assert from_json(job["template"]["spec"]["containers"][0]["command"][4]).deadline_s == seconds
     assert job["activeDeadlineSeconds"] > seconds
-    assert json.loads(job["template"]["spec"]["containers"][0]["command"][4])["deadlineS"] == seconds
 
 
 def test_checks_know_the_limits_of_the_user_and_the_facts_of_the_nodes() -> None:
-    checks = {check["name"]: check["node_sets"] for check in health_checks_args(DEV, PODS)["checks"]}
-    assert checks["disk"][0]["settings"] == {
+    checks = {name: spec.node_sets for name, spec in specs(DEV).items()}
+    assert checks["disk"][0].settings == {
         "minFreeMiB": 512,
         "minFreePercent": 0,
         "paths": ["/", "/var/spool/slipway/tmp", "/var/spool/slurmd"],
     }
-    assert checks["memory"][0]["settings"]["configuredMiB"] == 2048
+    assert checks["memory"][0].settings["configuredMiB"] == 2048
     [gpu] = checks["gpu"]
-    assert gpu["gpus"] == 4
-    assert gpu["settings"].items() >= {"vendor": "nvidia", "count": 4, "simulated": True}.items()
-    assert [each["gpus"] for name in ("disk", "memory", "clock") for each in checks[name]] == [0] * 6
+    assert gpu.gpus == 4
+    assert gpu.settings.items() >= {"vendor": "nvidia", "count": 4, "simulated": True}.items()
+    assert [each.gpus for name in ("disk", "memory", "clock") for each in checks[name]] == [0] * 6
 
 
 def test_checks_by_vendors_programs_have_all_gpus_and_their_nodes() -> None:
-    checks = {check["name"]: check for check in health_checks_args(H100, PODS)["checks"]}
-    nccl, dcgm = checks["nccl"], checks["dcgm"]
-    assert (nccl["per"], nccl["cause"], nccl["node_sets"][0]["gpus"]) == ("node", "hardware", 8)
-    assert nccl["node_sets"][0]["settings"].items() >= {"gpus": 8, "minBusBandwidthGBs": 303, "command": []}.items()
-    assert (dcgm["per"], dcgm["node_sets"][0]["gpus"], dcgm["node_sets"][0]["settings"]["level"]) == ("node", 8, 2)
+    nccl, dcgm = specs(H100)["nccl"], specs(H100)["dcgm"]
+    assert (nccl.per, nccl.cause, nccl.node_sets[0].gpus) == ("node", "hardware", 8)
+    assert nccl.node_sets[0].settings.items() >= {"gpus": 8, "minBusBandwidthGBs": 303, "command": []}.items()
+    assert (dcgm.per, dcgm.node_sets[0].gpus, dcgm.node_sets[0].settings["level"]) == ("node", 8, 2)
 
 
 def test_ports_are_tested_without_gpus_so_that_sets_of_both_kinds_can_be() -> None:
     check = {"name": "ib", "check": "ib", "schedule": "0 3 * * *", "nodeSets": ["h100", "cpu"]}
-    [ib] = health_checks_args(cluster("h100", {"healthChecks": [check]}), PODS)["checks"]
-    assert (ib["per"], ib["cause"], [each["gpus"] for each in ib["node_sets"]]) == ("pair", "hardware", [0, 0])
+    ib = specs(declared(check, "h100"))["ib"]
+    assert (ib.per, ib.cause, [each.gpus for each in ib.node_sets]) == ("pair", "hardware", [0, 0])
 
 
 @pytest.mark.parametrize(
@@ -140,11 +148,10 @@ def test_ports_are_tested_without_gpus_so_that_sets_of_both_kinds_can_be() -> No
 )
 def test_checks_may_hold_a_share_of_each_node_set(given: dict[str, Any], expected: dict[str, int]) -> None:
     check = {"name": "disk", "check": "disk", "schedule": "* * * * *", "nodeSets": ["cpu", "gpu"], **given}
-    edits = {"healthChecks": [check], "nodePools[0].max": 64, "nodeSets[0].size": 64, "nodeSets[1].size": 3}
-    [made] = health_checks_args(cluster("dev", edits), PODS)["checks"]
-    assert {each["name"]: each["maxDrained"] for each in made["node_sets"]} == expected
+    made = declared(check, edits={"nodePools[0].max": 64, "nodeSets[0].size": 64, "nodeSets[1].size": 3})
+    assert {each.name: each.max_drained for each in specs(made)["disk"].node_sets} == expected
 
 
 def test_program_reads_the_wish_of_a_check() -> None:
-    given = [read_spec(health_checks.build_spec({**CHECK, "wish": wish})).wish for wish in ("drain", "none")]
+    given = [specs(declared({**CHECK, "wish": wish}))["disk"].wish for wish in ("drain", "none")]
     assert given == ["drain", "none"]

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from configs.render.health_checks import check_settings, render
+from configs.render.check_facts import check_settings
+from configs.render.health_checks import render
 from slurm.prologs import CHECKS
 from tests.unit.configs.stacks import GONE, cluster
 

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from components.check_jobs import check_jobs
-from components.health_checks import health_checks_args
+from components.health_checks import build_spec
 from components.node_set import node_set_args
 from configs.models.cluster import Cluster
 from configs.render.health_checks import render
@@ -35,8 +35,7 @@ def test_nodes_of_other_platforms_are_left_out_wherever_a_check_runs() -> None:
     made = declared(contexts=everywhere, schedule="0 * * * *", platforms=["nvidia", "amd"])
     assert list(beside(made)) == ["gpu"]
     assert '"prolog_slurmd cpu"' not in render(made)[CHECKS]
-    [check] = health_checks_args(made, PODS)["checks"]
-    assert [each["name"] for each in check["node_sets"]] == ["gpu"]
+    assert [each.name for each in build_spec(made, made.health_checks[0]).node_sets] == ["gpu"]
     known = {each.name: node_set_args(made, PODS, each)["health_checks"] for each in made.node_sets}
     assert {name: checks for name, checks in known.items() if checks} == {"gpu": ("own",)}
     assert [name for each in made.node_sets for name in check_jobs(made, each)] == []
@@ -50,5 +49,5 @@ def test_slurmd_is_told_of_states_and_wishes_that_are_not_the_usual_ones() -> No
 
 
 def test_job_of_a_check_is_told_of_its_wish() -> None:
-    [check] = health_checks_args(declared(schedule="0 * * * *", wish="reboot"), PODS)["checks"]
-    assert check["wish"] == "reboot"
+    made = declared(schedule="0 * * * *", wish="reboot")
+    assert build_spec(made, made.health_checks[0]).wish == "reboot"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from configs.render.health_checks import check_settings, expected_bus_gbs
+from configs.render.check_facts import check_settings, expected_bus_gbs
 from slurm.gpu_links import least_gb_per_s
 from tests.unit.configs.stacks import GONE, cluster
 from tests.unit.configs.test_faults_shape import faults

@@ -20,10 +20,10 @@ from configs.key_facts import unit_of
 from configs.load import load_cluster
 from configs.models.cluster import Cluster
 from configs.models.fields import Model
-from configs.models.health_checks import CHECK_SETTINGS
-from configs.reference import ARGUMENTS, PAGE, SCHEMA, files, main, outdated
+from configs.reference import ARGUMENTS, HEALTH, PAGE, SCHEMA, files, main, outdated
 from configs.rules.structure import read_structure
 from configs.schema import KEY, flow, key_of, models, stack_schema
+from programs.node_checks.kinds import KINDS
 from tests.unit.configs.stacks import GONE, ROOT, edited, places
 
 STACKS = ("dev", "h100", "cluster")
@@ -135,6 +135,7 @@ def test_check_names_the_file_that_is_out_of_date_and_the_command(path: str, tmp
         shutil.copy(ROOT / f"Pulumi.{name}.yaml", tmp_path)
     (tmp_path / "docs").mkdir()
     (tmp_path / "configs").mkdir()
+    shutil.copy(ROOT / HEALTH, tmp_path / HEALTH)
     assert main(["write"], tmp_path) == 0
     assert main(["check"], tmp_path) == 0
     (tmp_path / path).write_text((tmp_path / path).read_text().replace("Kubernetes", "kubernetes", 1))
@@ -142,6 +143,20 @@ def test_check_names_the_file_that_is_out_of_date_and_the_command(path: str, tmp
     assert capsys.readouterr().err == f"{path} is out of date: run `make reference`\n"
     (tmp_path / path).unlink()
     assert main(["check"], tmp_path) == 1
+
+
+def test_a_changed_table_of_checks_is_out_of_date_and_a_page_without_its_marks_is_refused(tmp_path: Path) -> None:
+    page = (ROOT / HEALTH).read_text()
+    for path in files(ROOT):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / path, tmp_path / path)
+    for name in STACKS:
+        shutil.copy(ROOT / f"Pulumi.{name}.yaml", tmp_path)
+    (tmp_path / HEALTH).write_text(page.replace("`minFreeMiB` (1024)", "`minFreeMiB` (1023)"))
+    assert outdated(tmp_path) == [HEALTH]
+    (tmp_path / HEALTH).write_text(page.replace("<!-- The end of the table. -->", ""))
+    with pytest.raises(ValueError, match="belongs between the lines"):
+        outdated(tmp_path)
 
 
 def test_writing_twice_gives_the_same_bytes() -> None:
@@ -282,10 +297,9 @@ def test_one_line_of_yaml_reads_back_as_it_was(value: Any) -> None:
 
 def test_page_lists_the_limits_of_every_health_check_with_their_defaults() -> None:
     text = " ".join(SECTIONS["HealthCheck"].split())
-    for check, limits in CHECK_SETTINGS.items():
-        if not limits:
-            continue
-        assert f"{check}: {', '.join(f'{name} ({value})' for name, value in limits.items())}." in text
+    for name, check in KINDS.items():
+        limits = [f"{limit} ({check.limit_text(limit)})" for limit in check.limits]
+        assert not limits or f"{name}: {', '.join(limits)}." in text
 
 
 def test_patterns_are_regular_expressions_of_editors_too() -> None:

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from configs.models.health_checks import CHECK_SETTINGS
 from programs.node_checks import burn
+from programs.node_checks.kinds import KINDS
 from programs.node_checks.vendor import Ended
 from tests.unit.programs.node_checks import recorded_vendors as recorded
 from tests.unit.programs.node_checks.vendors import RECORD, answer, has_ended, run_check, stand_in
 
-NODE: dict[str, Any] = {**CHECK_SETTINGS["burn"], "gpus": 2, "command": []}
+NODE: dict[str, Any] = {**KINDS["burn"].limits, "gpus": 2, "command": []}
 FINE = (17000, 0, "OK")
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from configs.models.health_checks import CHECK_SETTINGS
 from programs.node_checks import gpu
+from programs.node_checks.kinds import KINDS
 from tests.unit.programs.node_checks.recorded import AMD_METRICS, AMD_PAGES, NVLINKS, SMI
 from tests.unit.programs.node_checks.trees import write
 
-LIMITS = {**CHECK_SETTINGS["gpu"], "vendor": "nvidia", "count": 2, "simulated": False}
+LIMITS = {**KINDS["gpu"].limits, "vendor": "nvidia", "count": 2, "simulated": False}
 BESIDE = {**LIMITS, "maxIdleMemoryMiB": 0}
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from configs.models.health_checks import CHECK_SETTINGS
 from programs.node_checks import gpu, gpu_processes
+from programs.node_checks.kinds import KINDS
 from tests.unit.programs.node_checks.recorded import SMI
 from tests.unit.programs.node_checks.vendors import stand_in
 
@@ -86,7 +86,7 @@ def asked(folder: Path, listed: str, monkeypatch: pytest.MonkeyPatch, ends: int 
     first = f'case "$1" in --query-compute-apps=*) printf "{listed}"; exit {ends};; esac'
     stand_in(folder, "nvidia-smi", f"{state}\n", first=first)
     monkeypatch.setattr(gpu, "_FOLDERS", (str(folder),))
-    settings = {**CHECK_SETTINGS["gpu"], "maxIdleMemoryMiB": 0, "vendor": "nvidia", "count": 1, "simulated": False}
+    settings = {**KINDS["gpu"].limits, "maxIdleMemoryMiB": 0, "vendor": "nvidia", "count": 1, "simulated": False}
     return gpu.judge(1, gpu.ask("nvidia", asks_nvlinks=False), settings, gpu.ask_strangers("nvidia", folder / "proc"))
 
 
@@ -121,7 +121,7 @@ def test_real_process_of_no_job_is_found_by_the_check(
             state = f'case "$1" in --query-gpu=*) echo "{", ".join(SMI.values())}"; exit;; esac'
             stand_in(tmp_path, "nvidia-smi", f"{stranger.pid}, {GPU}, 1\n", first=state)
             monkeypatch.setattr(gpu, "_FOLDERS", (str(tmp_path),))
-            settings = {**CHECK_SETTINGS["gpu"], "vendor": "nvidia", "count": gpu.count_devices("nvidia"), "simulated": False}
+            settings = {**KINDS["gpu"].limits, "vendor": "nvidia", "count": gpu.count_devices("nvidia"), "simulated": False}
             monkeypatch.setattr("sys.argv", ["-", json.dumps({**settings, "maxIdleMemoryMiB": 0})])
             gpu.main()
         finally:

@@ -10,7 +10,8 @@ from programs.node_checks.groups import run_groups
 from programs.node_checks.measured import Measured, baseline, judge, read_measured
 from programs.node_checks.pairs import Pair, pair
 from programs.node_checks.plan import Outcome
-from programs.node_checks.run import Spec, Target
+from programs.node_checks.run import Spec
+from programs.node_checks.settings import CheckedSet
 from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN, failures, read_results
 from slurm.scontrol import Node
 from slurm.states import node_state
@@ -30,8 +31,8 @@ def cluster(count: int, faulty: set[int], links: set[Pair] = frozenset(), busy: 
 
 
 def spec(count: int, **more: object) -> Spec:
-    targets = {f"n-{ordinal}": Target({**LIMITS}, 0, 100) for ordinal in range(count)}
-    return replace(Spec("mpi", "mpi", 60, 1, 600, "hardware", targets, "pair"), **more)  # type: ignore[arg-type]
+    targets = {f"n-{ordinal}": CheckedSet("n", count, 0, 100, {**LIMITS}) for ordinal in range(count)}
+    return replace(Spec("mpi", "mpi", 60, 1, 600, "hardware", (), per="pair", targets=targets), **more)  # type: ignore[arg-type]
 
 
 def run(slurm: FakeSlurm, asked: Spec, turn: int = 0) -> tuple[dict[str, Outcome], dict[Pair, str]]:
@@ -125,7 +126,7 @@ def test_three_good_nodes_are_enough_to_look_again_at_the_fourth(turn: int) -> N
 
 def test_two_nodes_alone_cannot_tell_who_is_at_fault() -> None:
     slurm = cluster(2, {0})
-    limits = {name: Target({**LIMITS, "minBandwidthMBs": 10}, 0, 100) for name in slurm.known}
+    limits = {name: CheckedSet("n", len(slurm.known), 0, 100, {**LIMITS, "minBandwidthMBs": 10}) for name in slurm.known}
     said, _ = run(slurm, spec(2, targets=limits))
     assert {outcome.result for outcome in said.values()} == {UNKNOWN}
     assert said["n-0"].found == "this node, the other one or their link is at fault: 1 MB/s, 30 us, 10 MB/s wanted with n-1"
@@ -212,7 +213,7 @@ def replace_state(node: Node, flag: str) -> Node:
 
 
 def test_whole_set_that_passes_is_one_job_and_else_goes_on_in_pairs() -> None:
-    wanted = {name: Target({**LIMITS, "minBandwidthMBs": 100}, 0, 100) for name in cluster(9, set()).known}
+    wanted = {name: CheckedSet("n", 9, 0, 100, {**LIMITS, "minBandwidthMBs": 100}) for name in cluster(9, set()).known}
     fine = cluster(9, set())
     said, pairs = run(fine, spec(9, per="set", targets=wanted))
     assert ({outcome.result for outcome in said.values()}, pairs) == ({PASSED}, {})
@@ -295,7 +296,9 @@ def test_reduction_between_gpus_has_limits_of_its_own(measured: Measured, usual:
 def test_other_checks_of_pairs_find_the_node_at_fault_too(check: str) -> None:
     """With all GPUs of each node in its jobs."""
     slurm = cluster(6, {3})
-    asked = spec(6, check=check, targets={f"n-{ordinal}": Target({**LIMITS, "minBusBandwidthGBs": 0}, 8, 100) for ordinal in range(6)})
+    asked = spec(
+        6, check=check, targets={f"n-{ordinal}": CheckedSet("n", 6, 8, 100, {**LIMITS, "minBusBandwidthGBs": 0}) for ordinal in range(6)}
+    )
     said, _ = run(slurm, asked)
     assert drained(slurm) == {"n-3"} == {name for name, outcome in said.items() if outcome.result == FAILED}
     assert slurm.gpus == {8}

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from configs.models.health_checks import CHECK_SETTINGS
 from programs.node_checks import kernel, network, nvme, pcie, shm
+from programs.node_checks.kinds import KINDS
 from tests.unit.programs.node_checks.trees import write
 
-NVME = CHECK_SETTINGS["nvme"]
+NVME = KINDS["nvme"].limits
 MDSTAT = """\
 Personalities : [raid1] [raid0]
 md0 : active raid1 nvme1n1p1[1](F) nvme0n1p1[0]
@@ -102,7 +102,7 @@ def test_check_answers_on_this_machine(
 ) -> None:
     """Whatever this machine has: one JSON object with a result."""
     monkeypatch.setattr(network, "_KEPT", tmp_path / "kept.json")
-    monkeypatch.setattr("sys.argv", ["-", json.dumps({**CHECK_SETTINGS[check], **facts})])  # type: ignore[index]
+    monkeypatch.setattr("sys.argv", ["-", json.dumps({**KINDS[check].limits, **facts})])  # type: ignore[index]
     {"kernel": kernel, "nvme": nvme, "pcie": pcie, "network": network}[check].main()
     answer = json.loads(capsys.readouterr().out)
     assert answer["result"] in ("passed", "failed", "unknown", "skipped")

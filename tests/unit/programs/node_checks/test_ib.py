@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from configs.models.health_checks import CHECK_SETTINGS
 from programs.node_checks import ib, meeting
 from programs.node_checks.ib import Test as PortTest
+from programs.node_checks.kinds import KINDS
 from programs.node_checks.meeting import Line
 from programs.node_checks.plan import UNKNOWN, Outcome
 from programs.node_checks.slurm import read_outcome
@@ -22,7 +22,7 @@ from tests.patience import patience
 from tests.unit.programs.node_checks import recorded_vendors as recorded
 from tests.unit.programs.node_checks.vendors import answer, run_check, stand_in
 
-LIMITS: dict[str, Any] = {**CHECK_SETTINGS["ib"], "seconds": 1, "command": []}
+LIMITS: dict[str, Any] = {**KINDS["ib"].limits, "seconds": 1, "command": []}
 PORT = "mlx5_0/1"
 
 

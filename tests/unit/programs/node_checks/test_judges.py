@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from configs.models.health_checks import CHECK_SETTINGS
 from programs.node_checks import clock, command, disk, gpu, memory, mounts, mpi, storage, stream, vendor
+from programs.node_checks.kinds import KINDS
 from programs.node_checks.plan import FAILED, PASSED, PREEMPTED, SKIPPED, UNKNOWN, Outcome
 from programs.node_checks.slurm import read_outcome
 from tests.unit.programs.node_checks.vendors import answer, run_check, stand_in
@@ -151,7 +151,7 @@ def test_job_that_a_users_job_preempted_is_skipped() -> None:
     assert read_outcome(143, "", killed, 60) == PREEMPTED
 
 
-H100 = {**CHECK_SETTINGS["gpu"], "vendor": "nvidia", "count": 2, "simulated": False}
+H100 = {**KINDS["gpu"].limits, "vendor": "nvidia", "count": 2, "simulated": False}
 FINE = [gpu.State("0", "P0", 0, False), gpu.State("1", "P8", 0, False)]
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from configs.models.health_checks import CHECK_SETTINGS
 from programs.node_checks import kernel
+from programs.node_checks.kinds import KINDS
 
-KERNEL: dict[str, Any] = {**CHECK_SETTINGS["kernel"], "xids": [], "ignoredXids": [], "patterns": {}}
+KERNEL: dict[str, Any] = {**KINDS["kernel"].limits, "xids": [], "ignoredXids": [], "patterns": {}}
 NOW = 10_000.0
 
 XID = "NVRM: Xid (PCI:0000:3f:00): {}, pid='<unknown>', name=<unknown>, {}"

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from configs.models.health_checks import CHECK_SETTINGS
 from programs.node_checks import nccl
+from programs.node_checks.kinds import KINDS
 from programs.node_checks.measured import Measured, judge, read_measured
 from programs.node_checks.vendor import Ended
 from slurm.check_results import FAILED, PASSED, UNKNOWN
 from tests.unit.programs.node_checks import recorded_vendors as recorded
 from tests.unit.programs.node_checks.vendors import RECORD, answer, has_ended, run_check, stand_in
 
-NODE: dict[str, Any] = {**CHECK_SETTINGS["nccl"], "gpus": 8, "command": []}
+NODE: dict[str, Any] = {**KINDS["nccl"].limits, "gpus": 8, "command": []}
 NO_NUMBER = recorded.nccl(rows=recorded.NCCL_ROWS.replace("338.82", "nan"))
 PAIR: dict[str, Any] = {**NODE, "ranks": 2, "nodes": ["node-0", "node-1"]}
 

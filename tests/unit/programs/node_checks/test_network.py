@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from configs.models.health_checks import CHECK_SETTINGS
 from programs.node_checks import network
+from programs.node_checks.kinds import KINDS
 from tests.unit.programs.node_checks.trees import write
 
-NETWORK = {**CHECK_SETTINGS["network"], "efaDevices": 0}
+NETWORK = {**KINDS["network"].limits, "efaDevices": 0}
 
 
 FINE = ("passed", "1 of 1 ports are up")

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from programs.node_checks.allowance import Allowance
 from programs.node_checks.plan import ENDED, Outcome, Reservation, reserve
-from programs.node_checks.run import Notes, Spec, Target, read_spec, run_all
+from programs.node_checks.run import Notes, Spec, read_spec, run_all
+from programs.node_checks.settings import CheckedSet
 from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN, CheckResult, Failure, failures, read_results, with_result
 from slurm.scontrol import Node
 from slurm.states import node_state
@@ -54,7 +55,8 @@ def cluster(states: list[str], findings: list[str]) -> FakeSlurm:
 
 
 def spec(size: int, max_drained: int = 100) -> Spec:
-    return Spec("disk", "disk", 60, 1, 600, "node", {f"n-{ordinal}": Target({}, 0, max_drained) for ordinal in range(size)})
+    each = CheckedSet("n", size, 0, max_drained, {})
+    return Spec("disk", "disk", 60, 1, 600, "node", (each,), targets={f"n-{ordinal}": each for ordinal in range(size)})
 
 
 def run(slurm: FakeSlurm, size: int) -> dict[str, Outcome]:
@@ -264,8 +266,8 @@ def test_spec_names_the_nodes_of_its_sets() -> None:
             "nodeSets": [{"name": "gpu", "size": 2, "gpus": 8, "maxDrained": 1, "settings": {"count": 8}}],
         }
     )
-    target = Target({"count": 8}, 8, 1)
-    assert read_spec(text) == Spec("gpus", "gpu", 60, 16, 900, "hardware", {"gpu-0": target, "gpu-1": target})
+    gpu = CheckedSet("gpu", 2, 8, 1, {"count": 8})
+    assert read_spec(text) == Spec("gpus", "gpu", 60, 16, 900, "hardware", (gpu,), targets={"gpu-0": gpu, "gpu-1": gpu})
 
 
 def test_spared_node_is_noted_as_one_that_keeps_its_jobs() -> None:
