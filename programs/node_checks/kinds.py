@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from names import paths
+
 CheckKind = Literal[
     "disk",
     "memory",
@@ -114,7 +116,7 @@ KINDS: Mapping[CheckKind, Check] = {
         beside_jobs={"maxIdleMemoryMiB": 0},  # a job may use all of its GPUs' memory
     ),
     "mounts": Check(
-        "`/home` or a folder of `storage.mounts` is not mounted, or does not answer",
+        f"`{paths.HOMES}` or a folder of `storage.mounts` is not mounted, or does not answer",
         cause="node",
         limits={"maxAnswerS": 20},
         facts={"paths": "mounts"},
