@@ -28,7 +28,7 @@ from components.kinds import Kinds, kinds_args
 from components.labels import Manifest, labels, object_name
 from components.ldap import Identity, ldap_args
 from components.login import LoginNodes, login_args
-from components.metrics import Metrics, metrics_args
+from components.metrics import Metrics
 from components.munge import MungeSecret, munge_args
 from components.node_pool import GpuNodePool, node_pool_args
 from components.node_set import NodeSet, node_set_args
@@ -128,7 +128,7 @@ class SlurmCluster(pulumi.ComponentResource):
         self._declare_node_sets(cluster, pods, provider, needs, pools)
         HealthChecks(object_name(cluster.name, "health-checks"), cluster, pods, after)
         if cluster.monitoring is not None:
-            Metrics(object_name(cluster.name, "metrics"), metrics_args(cluster, pods, cluster.monitoring), after)
+            Metrics(object_name(cluster.name, "metrics"), cluster, pods, cluster.monitoring, after)
         login = LoginNodes(object_name(cluster.name, "login"), login_args(cluster, pods), after)
         if cluster.monitoring is not None:
             observed = observability_args(cluster, pods, cluster.monitoring, image_of(cluster, "observability"))

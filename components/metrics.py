@@ -2,10 +2,6 @@
 programs/metrics; who scrapes it is not known here.
 """
 
-import json
-from collections.abc import Mapping
-from typing import TypedDict
-
 import pulumi
 
 from components import network
@@ -34,57 +30,28 @@ from configs.models.health_checks import HealthCheck, looks_at
 from configs.models.monitoring import Monitoring
 from configs.render.health_checks import collector_of, interval_s, is_told_again
 from names import paths, ports
+from programs.metrics.settings import Settings, to_json
 from slurm.retelling import unknown_after_s
 
 COMPONENT = "metrics"
 """Tail of its objects' names, and name of its port: `<cluster>-metrics`."""
-_INTERVAL_S = 15
-_ACCOUNTING_INTERVAL_S = 60
-"""Seconds between readings; a reading that is slow makes its own pause longer (programs/metrics/readings.py)."""
 _MEMORY = "512Mi"
 """Many times what the collector and squeue take for 5,000 nodes and 50,000 jobs."""
 
 
-class MetricsArgs(TypedDict):
-    """What the collector needs to know."""
-
-    pods: PodDefaults
-    """What all pods of the cluster share."""
-    slurm_config: str
-    """Name of the ConfigMap with slurm.conf."""
-    accounting: bool
-    """True: slurmdbd has the jobs that ended."""
-    accounts: int
-    """So many accounts have series of their own; the others are summed up."""
-    interval_s: float
-    """Seconds between two readings of slurmctld."""
-    accounting_interval_s: float
-    """Seconds between two readings of slurmdbd."""
-    checks: Mapping[str, Mapping[str, str]]
-    """Names of the health checks by node set, each with what makes its results younger: `interval`, `job`, or nothing, as a pass before or
-    after a job is told once. What others have found is history."""
-    unknown_after_s: float
-    """A check at an interval that has told nothing of a node for so many seconds is unknown there."""
-    checks_collector: tuple[str, int]
-    """Host and port of the program that notes what nodes find."""
-
-
-def metrics_args(cluster: Cluster, pods: PodDefaults, monitoring: Monitoring) -> MetricsArgs:
+def build_settings(cluster: Cluster, monitoring: Monitoring) -> Settings:
+    """What the program is told."""
     names = {
         node_set.name: {check.name: _told_again(cluster, check) for check in cluster.health_checks if looks_at(check, node_set)}
         for node_set in cluster.node_sets
     }
-    return {
-        "pods": pods,
-        "slurm_config": object_name(cluster.name, "slurm-config"),
-        "accounting": cluster.accounting.enabled,
-        "accounts": monitoring.accounts,
-        "interval_s": _INTERVAL_S,
-        "accounting_interval_s": _ACCOUNTING_INTERVAL_S,
-        "checks": {name: checks for name, checks in names.items() if checks},
-        "unknown_after_s": unknown_after_s(interval_s(cluster)),
-        "checks_collector": collector_of(cluster),
-    }
+    return Settings(
+        accounting=cluster.accounting.enabled,
+        accounts=monitoring.accounts,
+        checks={name: checks for name, checks in names.items() if checks},
+        unknown_after_s=unknown_after_s(interval_s(cluster)),
+        checks_collector=collector_of(cluster),
+    )
 
 
 def _told_again(cluster: Cluster, check: HealthCheck) -> str:
@@ -97,57 +64,40 @@ class Metrics(pulumi.ComponentResource):
     address: pulumi.Output[str]
     """Host and port of the metrics inside the Kubernetes cluster."""
 
-    def __init__(self, name: str, args: MetricsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, cluster: Cluster, pods: PodDefaults, monitoring: Monitoring, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
         super().__init__("slipway:index:Metrics", name, {}, opts)
         child = pulumi.ResourceOptions(parent=self)
-        declare(build_network_policy(args), child)
-        declare(service(args["pods"], COMPONENT, ports.METRICS), child)
-        declare(build_deployment(args), child)
-        self.address = pulumi.Output.from_input(
-            f"{object_name(args['pods']['cluster'], COMPONENT)}.{args['pods']['namespace']}:{ports.METRICS}"
-        )
+        settings = build_settings(cluster, monitoring)
+        declare(build_network_policy(pods, settings), child)
+        declare(service(pods, COMPONENT, ports.METRICS), child)
+        declare(build_deployment(pods, settings), child)
+        self.address = pulumi.Output.from_input(f"{object_name(pods['cluster'], COMPONENT)}.{pods['namespace']}:{ports.METRICS}")
         self.register_outputs({"address": self.address})
 
 
-def build_settings(args: MetricsArgs) -> str:
-    """Settings of the program, as JSON."""
-    return json.dumps(
-        {
-            "accounting": args["accounting"],
-            "accounts": args["accounts"],
-            "checks": args["checks"],
-            "unknownAfterS": args["unknown_after_s"],
-            "checksCollector": args["checks_collector"],
-            "intervalS": args["interval_s"],
-            "accountingIntervalS": args["accounting_interval_s"],
-        },
-        sort_keys=True,
-    )
-
-
-def build_network_policy(args: MetricsArgs) -> Manifest:
+def build_network_policy(pods: PodDefaults, settings: Settings) -> Manifest:
     """Out: names, slurmctld with the collector of checks beside it, and slurmdbd."""
-    cluster = args["pods"]["cluster"]
-    slurmctld = [ports.SLURMCTLD, args["checks_collector"][1]]
-    slurmdbd = [network.egress_to(cluster, "slurmdbd", ports.SLURMDBD)] if args["accounting"] else []
-    return network.policy(args["pods"], COMPONENT, [network.NAMES, network.egress_to(cluster, "slurmctld", *slurmctld), *slurmdbd])
+    cluster = pods["cluster"]
+    slurmctld = [ports.SLURMCTLD, ports.CHECKS]
+    slurmdbd = [network.egress_to(cluster, "slurmdbd", ports.SLURMDBD)] if settings.accounting else []
+    return network.policy(pods, COMPONENT, [network.NAMES, network.egress_to(cluster, "slurmctld", *slurmctld), *slurmdbd])
 
 
-def build_deployment(args: MetricsArgs) -> Manifest:
+def build_deployment(pods: PodDefaults, settings: Settings) -> Manifest:
     """The Deployment: one replica, as two would ask Slurm twice and count each job twice. So the old pod goes first."""
-    pods = args["pods"]
     cluster = pods["cluster"]
     spec: Manifest = {
         "replicas": 1,
         "strategy": {"type": "Recreate"},
         "selector": {"matchLabels": selector(cluster, COMPONENT)},
-        "template": pod_template(pods, COMPONENT, _pod(args)),
+        "template": pod_template(pods, COMPONENT, _pod(pods, settings)),
     }
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": _about(args), "spec": spec}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": _about(pods), "spec": spec}
 
 
-def _pod(args: MetricsArgs) -> Manifest:
-    pods = args["pods"]
+def _pod(pods: PodDefaults, settings: Settings) -> Manifest:
     collector = container(
         pods,
         "collector",
@@ -156,7 +106,7 @@ def _pod(args: MetricsArgs) -> Manifest:
         {"SLURM_CONF": paths.SLURM_CONF},
         requests=("20m", "64Mi"),
         limit=_MEMORY,
-        command=program_command("metrics", build_settings(args)),
+        command=program_command("metrics", to_json(settings)),
         workingDir=paths.PACKAGES,
         ports=[{"name": COMPONENT, "containerPort": ports.METRICS}],
         # SlurmUser: where PrivateData hides jobs, others do not see all of them.
@@ -171,12 +121,11 @@ def _pod(args: MetricsArgs) -> Manifest:
         "initContainers": [munged(pods)],
         "containers": [collector],
         "volumes": [
-            *(*program_volumes(pods, "munged", "metrics"), config_volume("slurm-config", args["slurm_config"])),
+            *(*program_volumes(pods, "munged", "metrics"), config_volume("slurm-config", object_name(pods["cluster"], "slurm-config"))),
             *munge_volumes(pods),
         ],
     }
 
 
-def _about(args: MetricsArgs) -> Manifest:
-    pods = args["pods"]
+def _about(pods: PodDefaults) -> Manifest:
     return metadata(object_name(pods["cluster"], COMPONENT), pods["namespace"], labels(pods["cluster"], COMPONENT))

@@ -13,6 +13,7 @@ from slurm.scontrol import Resources, read_extras, read_resources, read_starts, 
 from slurm.states import NodeState, is_registered, word
 from slurm.times import read_time
 
+from .settings import Checks
 from .text import OTHER, Family, Values
 
 COMMAND = ("scontrol", "--oneliner", "--all", "show", "nodes")
@@ -23,9 +24,6 @@ _OFF = frozenset({"powered_down", "powering_down"})
 _SILENT_IN_ORDER = _OFF | {"powering_up"}
 """States in which no check runs on a node, as it should be."""
 _SHARES = ("allocated", "idle", "unavailable", "powered_down")
-
-Checks = Mapping[str, Mapping[str, str]]
-"""By node set the names of the declared health checks, each with what makes its results younger: `interval`, `job`, or nothing."""
 _INTERVAL = "interval"
 
 

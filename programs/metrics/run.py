@@ -1,17 +1,15 @@
 """The collector: reads Slurm in the background and serves metrics for Prometheus at :8081/metrics, from what it has read last.
 
 `python3 -m programs.metrics.run SETTINGS`, as SlurmUser, who sees all jobs. A scrape asks nobody, so it answers at once whatever Slurm
-does. It keeps nothing: counters start at 0, and Prometheus knows that of counters. components/metrics.py makes the settings, as JSON.
+does. It keeps nothing: counters start at 0, and Prometheus knows that of counters.
 """
 
-import json
 import os
 import resource
 import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +20,11 @@ from slurm.ended import Gap, back_to, gap_after_answer, gap_after_failure, pause
 from slurm.listen import Bounds, InThread, Listener
 from slurm.logs import ERROR, teller
 from slurm.pump import take_stderr
-from slurm.retelling import UNKNOWN_AFTER_S
 from slurm.signals import Signals
 
 from . import checks, jobs, nodes, usage
 from .readings import Readings
+from .settings import Settings, from_json
 from .text import CONTENT_TYPE, render
 
 KEY_WAITS = Path(paths.MUNGE_KEY_WAITS)
@@ -39,34 +37,6 @@ say = teller("metrics")
 
 Ask = Callable[..., str]
 """Runs a command of Slurm's and gives what it prints. Raises SlurmError."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the component says."""
-
-    accounting: bool
-    """True: slurmdbd has the jobs that ended, and TRES count GPUs."""
-    accounts: int
-    """So many accounts have series of their own."""
-    checks: nodes.Checks
-    unknown_after_s: float = UNKNOWN_AFTER_S
-    """A check at an interval that has told nothing of a node for so long is unknown there."""
-    checks_collector: tuple[str, int] | None = None
-    """Host and port of the program that notes what checks beside jobs find; None where there are no such checks."""
-    interval_s: float = 15.0
-    """Seconds between two readings of slurmctld."""
-    accounting_interval_s: float = 60.0
-    """Seconds between two readings of slurmdbd."""
-
-    @classmethod
-    def read(cls, text: str) -> "Settings":
-        given: dict[str, Any] = json.loads(text)
-        collector = tuple(given["checksCollector"]) if given["checksCollector"] else None
-        return cls(
-            *(given["accounting"], given["accounts"], given["checks"], given["unknownAfterS"], collector),
-            *(given["intervalS"], given["accountingIntervalS"]),
-        )
 
 
 class Collector:
@@ -174,7 +144,7 @@ def work(collector: Collector, kinds: tuple[str, ...], interval_s: float, stop: 
 
 def main() -> int:
     signals, stop, is_broken = Signals(), threading.Event(), threading.Event()
-    settings = Settings.read(sys.argv[1])
+    settings = from_json(sys.argv[1])
     collector = Collector(settings, ask)
     slurmdbd = [(("accounting",), settings.accounting_interval_s)] if settings.accounting else []
     loops = [(("nodes", "jobs"), settings.interval_s), *slurmdbd]

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from names import ports
+from programs.metrics.settings import Settings, to_json
 from tests.bench.results import ROOT, Benchmark, Figure, figure
 from tests.unit.programs.metrics.recorded import job, node, of
 
@@ -74,16 +75,9 @@ def jobs_text(size: Size) -> str:
 
 def measure(size: Size) -> Iterator[Figure]:
     """Starts the program, waits for its first reading, scrapes it, and leaves it alone."""
-    checks = {f"set{number}": dict.fromkeys(("disk", "gpu", "memory", "mounts"), "job") for number in range(10)}
-    settings = {
-        "accounting": True,
-        "accounts": 100,
-        "checks": checks,
-        "unknownAfterS": 1800,
-        "checksCollector": None,
-        "intervalS": 15,
-        "accountingIntervalS": 60,
-    }
+    each = {"disk": "job", "gpu": "job", "memory": "job", "mounts": "job"}
+    checks = {f"set{number}": each for number in range(10)}
+    settings = Settings(accounting=True, accounts=100, checks=checks)
     texts = {
         "scontrol": (nodes_text(size), 0.07 * size.nodes / 1000),
         "squeue": (jobs_text(size), 0.2 * size.jobs / 50_000),
@@ -96,7 +90,7 @@ def measure(size: Size) -> Iterator[Figure]:
             (Path(folder) / name).write_text(_FAKE.format(python=sys.executable, cpu_s=cpu_s, file=os.fspath(file)))
             (Path(folder) / name).chmod(0o755)
         environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
-        command = [sys.executable, "-EsSB", "-m", "programs.metrics.run", json.dumps(settings)]
+        command = [sys.executable, "-EsSB", "-m", "programs.metrics.run", to_json(settings)]
         process = subprocess.Popen(command, cwd=ROOT, env=environment)
         try:
             yield from _watch(process, size)

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from components.metrics import MetricsArgs, build_settings
 from configs.render.gpu_jobs import FOLDER as FOLDER_OF_GPUS
 from names import ports
+from programs.metrics.settings import Settings, to_json
 from standalone.check.facts import WAIT_FOR_ACCOUNT
 from tests.slurm.accounts_cluster import ALICES, BOB, ENFORCE, AccountsCluster, enforced, running
 from tests.slurm.image_cluster import ALICE, STACK
 from tests.slurm.image_pods import PodError, wait_for
-from tests.unit.components.examples import PODS
 from tests.unit.programs.metrics.recorded import of
 
 GET = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=5).read().decode())"
@@ -207,18 +206,8 @@ def test_metrics_are_what_slurm_says_of_jobs_and_nodes(cluster: AccountsCluster)
     wait_for("the prolog", lambda: "slipway-gpu-jobs.sh" in cluster.slurm("scontrol", "show", "config"))
     before = cluster.submit("--gres=gpu:1", script="true")
     cluster.state(before, "COMPLETED")
-    args: MetricsArgs = {
-        "pods": PODS,
-        "slurm_config": "",
-        "accounting": True,
-        "accounts": 100,
-        "checks": {},
-        "unknown_after_s": 1800,
-        "checks_collector": ("t-slurmctld", ports.CHECKS),
-        "interval_s": 0.5,
-        "accounting_interval_s": 0.5,
-    }
-    collector = cluster.metrics(build_settings(args))
+    settings = Settings(True, 100, {}, checks_collector=("t-slurmctld", ports.CHECKS), interval_s=0.5, accounting_interval_s=0.5)
+    collector = cluster.metrics(to_json(settings))
 
     def page() -> str:
         return collector.run("python3", "-c", GET, f"http://127.0.0.1:{ports.METRICS}/metrics", check=False)

@@ -1,23 +1,23 @@
 """The collector's pod: least privilege, one replica, and settings that its program reads."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from components import metrics
 from components.labels import Manifest
-from components.metrics import MetricsArgs, metrics_args
 from components.pods import service
 from configs.models.monitoring import Monitoring
 from names import ports
-from programs.metrics.run import Settings
+from programs.metrics.settings import Settings, from_json, to_json
 from tests.unit.components.examples import PODS
 from tests.unit.components.stacks import DEV, H100
 from tests.unit.components.structure import structural_faults
 
-ARGS: MetricsArgs = metrics_args(DEV, PODS, Monitoring())
-DEPLOYMENT = metrics.build_deployment(ARGS)
-POLICY = metrics.build_network_policy(ARGS)
+SETTINGS = metrics.build_settings(DEV, Monitoring())
+DEPLOYMENT = metrics.build_deployment(PODS, SETTINGS)
+POLICY = metrics.build_network_policy(PODS, SETTINGS)
 
 
 def pod() -> dict[str, Any]:
@@ -52,7 +52,7 @@ def test_collector_is_slurms_own_user_and_nothing_more() -> None:
 
 
 def test_program_reads_its_settings() -> None:
-    assert Settings.read(metrics.build_settings(ARGS)) == Settings(
+    assert from_json(to_json(SETTINGS)) == Settings(
         accounting=True,
         accounts=100,
         checks={
@@ -70,7 +70,7 @@ def test_program_reads_its_settings() -> None:
 
 @pytest.mark.parametrize(("accounting", "daemons"), [(True, {"slurmctld", "slurmdbd"}), (False, {"slurmctld"})])
 def test_collector_reaches_names_and_slurm_alone(accounting: bool, daemons: set[str]) -> None:
-    spec = metrics.build_network_policy({**ARGS, "accounting": accounting})["spec"]
+    spec = metrics.build_network_policy(PODS, replace(SETTINGS, accounting=accounting))["spec"]
     named = {to["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for rule in spec["egress"] for to in rule.get("to", ())}
     assert named == daemons
     assert [rule["ports"] for rule in spec["egress"] if "to" not in rule] == [
@@ -83,5 +83,5 @@ def test_monitoring_is_off_unless_given() -> None:
 
 
 def test_collector_of_checks_is_asked() -> None:
-    spec = metrics.build_network_policy({**ARGS, "accounting": False})["spec"]
+    spec = metrics.build_network_policy(PODS, replace(SETTINGS, accounting=False))["spec"]
     assert [[port["port"] for port in rule["ports"]] for rule in spec["egress"] if "to" in rule] == [[6817, 6823]]

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 import pytest
 
 from programs.metrics import checks
-from programs.metrics.run import Collector, Settings
+from programs.metrics.run import Collector
+from programs.metrics.settings import Settings
 from programs.node_checks.collect import STATUS
 from slurm.commands import SlurmError
 from tests.unit.programs.metrics.recorded import of

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from programs.metrics.nodes import Checks, node_metrics, node_set_of
+from programs.metrics.nodes import node_metrics, node_set_of
+from programs.metrics.settings import Checks
 from programs.metrics.text import render
 from slurm.scontrol import AnswerError
 from tests.unit.programs.metrics.recorded import NOW, node, of

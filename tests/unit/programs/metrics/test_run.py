@@ -12,7 +12,8 @@ import pytest
 
 from programs.metrics import jobs, nodes
 from programs.metrics.readings import Readings
-from programs.metrics.run import KEY_WAITS, Collector, Settings, key_waits_s, listener
+from programs.metrics.run import KEY_WAITS, Collector, key_waits_s, listener
+from programs.metrics.settings import Settings
 from programs.munged.keys import WAITS
 from slurm.commands import SlurmError
 from slurm.ended import LATE_S, LONGEST_PAUSE_S, LOOK_BACK_S, pause_s
