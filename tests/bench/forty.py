@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.bench.results import Benchmark, Figure, figure
 from tests.cluster.dev_stack import DevStack, eventually
+from tests.patience import patience
 
 TINY = {
     "nodePools[0].hardware.coresPerSocket": 32,
@@ -67,7 +68,7 @@ def measure(size: Size) -> Iterator[Figure]:
         yield figure(f"{say}: relative to the plain pods", None, [run.ratio for run in runs], unit="")
         yield figure(f"{say}: {nodes} idle nodes to 1 pod", None, [run.in_s for run in runs])
     finally:
-        stack.kubectl("delete", "statefulset", _PLAIN, "--ignore-not-found", "--timeout=60s")
+        stack.kubectl("delete", "statefulset", _PLAIN, "--ignore-not-found")
         stack.standalone("up", "--force-conflicts")
         stack.wait_until_settled()
 
@@ -126,8 +127,7 @@ def _scale_plain(stack: DevStack, size: int) -> float:
 
 
 def _await_plain(stack: DevStack, size: int) -> None:
-    wait = ("wait", f"--for=jsonpath={{.status.readyReplicas}}={size}", f"statefulset/{_PLAIN}", "--timeout=200s")
-    stack.kubectl(*wait, timeout_s=220)
+    stack.wait(f"--for=jsonpath={{.status.readyReplicas}}={size}", f"statefulset/{_PLAIN}", deadline_s=200)
 
 
 def _await_pods(stack: DevStack, selector: str) -> None:
@@ -149,7 +149,7 @@ def _idle(stack: DevStack, size: int) -> None:
     each of its partitions."""
     count = f"sinfo --noheader --Node --nodes=cpu-[0-{size - 1}] --states=idle --format='%N %T' | sort -u | grep -c ' idle$'"
     loop = f"until [[ $({count}) == {size} ]]; do sleep 0.2; done"
-    stack.slurm(f"timeout 200 bash -c {shlex.quote(loop)}", timeout_s=220)
+    stack.slurm(f"timeout {200 * patience():.0f} bash -c {shlex.quote(loop)}", timeout_s=220)
 
 
 BENCHMARK = Benchmark("forty", measure, Size(), Size(nodes=2, runs=1, workers={}))

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,6 +32,8 @@ KEY = STATE / "ssh" / "id_ed25519"
 NAMESPACE = "slurm"
 NODE_PORT = "30022"
 CONTROLLER = "app.kubernetes.io/component=nodeset-controller"
+UP_S = 300.0
+"""How long `up` waits for what it has changed, unless told otherwise."""
 ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
 
 
@@ -54,7 +57,7 @@ def eventually(what: str, probe: Callable[[], T], deadline_s: float = 120.0, eve
 
 
 class DevStack:
-    """Handles to one running dev stack. Every call has a deadline; a failed command raises with its output."""
+    """Handles to one running dev stack. Every call has a deadline, by the machine's pace; a failed command raises with its output."""
 
     is_settled = True
     is_lost = False
@@ -67,19 +70,25 @@ class DevStack:
     ) -> subprocess.CompletedProcess[str]:
         """A command from the project root, with the local cluster's kubeconfig or other variables; its whole output is in the failure."""
         variables = {**os.environ, "KUBECONFIG": str(STATE / "kubeconfig")} if env is None else env
-        done = subprocess.run(argv, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=timeout_s, check=False, input=stdin)
+        limit_s = timeout_s * patience()
+        done = subprocess.run(argv, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=limit_s, check=False, input=stdin)
         return _checked(done) if check else done
 
     def standalone(self, verb: str, *options: str, check: bool = True, timeout_s: float = 400) -> subprocess.CompletedProcess[str]:
         """`python -m standalone VERB --stack dev` with further options; its whole output is in the failure."""
         variables = {**os.environ, "KUBECONFIG": str(STATE / "kubeconfig")}
-        done = warm().run((verb, "--stack", "dev", *options), variables, timeout_s)
+        waits = ("--timeout", f"{UP_S * patience():.0f}") if verb == "up" else ()
+        done = warm().run((verb, "--stack", "dev", *waits, *options), variables, timeout_s * patience())
         return _checked(done) if check else done
 
     def kubectl(self, *arguments: str, check: bool = True, timeout_s: float = 60, stdin: str = "") -> str:
         """kubectl in the stack's namespace; its standard output."""
         done = self.run(str(STATE / "bin" / "kubectl"), "--namespace", NAMESPACE, *arguments, check=check, timeout_s=timeout_s, stdin=stdin)
         return done.stdout
+
+    def wait(self, *what: str, deadline_s: float) -> None:
+        """`kubectl wait`: objects, and `--for` what."""
+        self.kubectl("wait", *what, f"--timeout={deadline_s * patience():.0f}s", timeout_s=deadline_s + 30)
 
     @cached_property
     def reads(self) -> Reads:
@@ -119,8 +128,9 @@ class DevStack:
 
     def ssh(self, command: str, user: str = "alice", check: bool = True, timeout_s: float = 120, stdin: str = "") -> str:
         """A command of a plain user over ssh, from outside the pods; its standard output."""
+        options = ssh.options(f"ConnectTimeout={20 * patience():.0f}")
         done = self.run(
-            *("ssh", "-i", str(KEY), "-p", NODE_PORT, *ssh.options("ConnectTimeout=20"), f"{user}@{self.address}", command),
+            *("ssh", "-i", str(KEY), "-p", NODE_PORT, *options, f"{user}@{self.address}", command),
             check=check,
             timeout_s=timeout_s,
             stdin=stdin,
@@ -141,19 +151,23 @@ class DevStack:
         """Lets all held jobs end."""
         self.ssh("touch go")
 
-    def job_state(self, job: int) -> str:
-        """The job's state as slurmctld has it, for instance RUNNING or COMPLETED."""
+    def job_states(self, job: int) -> list[str]:
+        """The job's state as slurmctld has it, for instance RUNNING or COMPLETED; of an array, that of each task."""
         shown = self.slurm(f"scontrol show job {job} -o")
-        return next(word.partition("=")[2] for word in shown.split() if word.startswith("JobState="))
+        return [word.partition("=")[2] for word in shown.split() if word.startswith("JobState=")]
+
+    def job_state(self, job: int) -> str:
+        """The state of a job that is no array."""
+        return self.job_states(job)[0]
 
     def wait_for_job(self, job: int, state: str = "COMPLETED", deadline_s: float = 120) -> None:
-        """Waits until the job is in `state`; fails at once when it has ended otherwise."""
+        """Waits until the job, or each task of the array, is in `state`; fails at once when it has ended otherwise."""
 
         def there() -> bool:
-            now = self.job_state(job)
-            if now != state and now in ENDED:
-                raise RuntimeError(f"job {job} is {now}, not {state}:\n{self.slurm(f'scontrol show job {job}')}")
-            return now == state
+            states = {*self.job_states(job)}
+            if ended := states & ENDED - {state}:
+                raise RuntimeError(f"job {job} is {' and '.join(ended)}, not {state}:\n{self.slurm(f'scontrol show job {job}')}")
+            return states == {state}
 
         eventually(f"job {job} {state}", there, deadline_s)
 
@@ -176,6 +190,18 @@ class DevStack:
         shown = self.slurm("scontrol show node -o")
         pairs = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in shown.splitlines() if line]
         return {pair["NodeName"]: pair["State"] for pair in pairs}
+
+    def wait_until_new(self, pod: str, before: str, deadline_s: float = 120) -> None:
+        """Waits until a worker's pod is another than the one with the uid `before`, and its slurmd has registered: until then Slurm says of
+        the node what it knew of the old one, and may lose a job there."""
+
+        def there() -> bool:
+            about = self.get("pod", pod)["metadata"]
+            [node] = json.loads(self.slurm(f"scontrol show node {pod} --json"))["nodes"]
+            made = datetime.fromisoformat(about["creationTimestamp"]).timestamp()
+            return about["uid"] != before and node["slurmd_start_time"]["number"] >= made
+
+        eventually(f"another {pod}, which has registered", there, deadline_s)
 
     def wait_until_idle(self, deadline_s: float = 180) -> None:
         """Waits until every Slurm node is plainly IDLE: registered, undrained, without jobs. Elastic ones may be off instead."""

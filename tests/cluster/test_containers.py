@@ -10,6 +10,7 @@ import pytest
 
 from tests.cluster.dev_stack import DevStack
 from tests.cluster.guides import follow, number, section
+from tests.patience import patience
 from tests.slurm.container_site import base_layer, entry, layer, write_image
 
 BUILD = """set -e
@@ -39,7 +40,7 @@ def push(image: Path, target: str) -> str:
     """Brings an image to a registry; gives its digest."""
     digest = image.parent / f"{image.name}.digest"
     copy = ("skopeo", "--insecure-policy", "copy", "--quiet", "--dest-tls-verify=false", "--digestfile", str(digest))
-    subprocess.run([*copy, f"oci:{image}:latest", f"docker://{target}"], check=True, timeout=120)
+    subprocess.run([*copy, f"oci:{image}:latest", f"docker://{target}"], check=True, timeout=120 * patience())
     return digest.read_text().removeprefix("sha256:").strip()
 
 

@@ -3,7 +3,7 @@ test_users.py and tests/slurm/test_database.py run them."""
 
 import pytest
 
-from tests.cluster.dev_stack import DevStack
+from tests.cluster.dev_stack import DevStack, eventually
 from tests.cluster.guides import commands, run
 
 ELSEWHERE = {
@@ -28,9 +28,9 @@ def test_commands_of_a_guide_work_as_they_stand(restored: DevStack, guide: str) 
     assert shown
     for command in shown:
         if command.startswith("kubectl -n slurm logs --follow job/"):
-            restored.kubectl("wait", command.split()[-1], "--for=condition=complete", "--timeout=300s", timeout_s=330)
+            restored.wait(command.split()[-1], "--for=condition=complete", deadline_s=300)
         run(restored, command)
         if command.endswith("dev-slurmdbd --replicas=0"):
-            restored.kubectl("wait", "pod/dev-slurmdbd-0", "--for=delete", "--timeout=180s", timeout_s=200)
+            restored.wait("pod/dev-slurmdbd-0", "--for=delete", deadline_s=180)
     if guide == "docs/accounting.md":
-        assert restored.get("statefulset", "dev-slurmdbd")["status"]["readyReplicas"] == 1
+        eventually("slurmdbd is back", lambda: restored.get("statefulset", "dev-slurmdbd")["status"]["readyReplicas"] == 1, 60)

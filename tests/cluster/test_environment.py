@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.cluster.dev_stack import DevStack, eventually
+from tests.patience import patience
 
 TASKS = {
     "gcc": ("printf 'int main(){return 0;}' | gcc -x c - -o /tmp/a.out && /tmp/a.out && echo ran", "ran"),
@@ -44,7 +45,7 @@ TASKS = {
     "zsh": ("zsh -c 'module --terse avail 2>&1; print $path'", "mpi/mpich|.local/bin"),
     "terminals-that-stay": (
         "tmux -L t new-session -d 'sleep 60' && tmux -L t ls && screen -dmS s sleep 60 && "
-        "timeout 20 bash -c 'until screen -ls | grep -o Detached; do sleep 0.1; done'; "
+        "timeout 60 bash -c 'until screen -ls | grep -o Detached; do sleep 0.1; done'; "
         "tmux -L t kill-server; screen -S s -X quit",
         "1 windows|Detached",
     ),
@@ -77,11 +78,12 @@ def done(deployed: DevStack) -> dict[str, Done]:
     program = """
 import json, subprocess, sys
 def run(line):
-    done = subprocess.run(["bash", "-lc", line], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(["bash", "-lc", line], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=float(sys.argv[2]))
     return done.returncode, done.stdout + done.stderr
 print(json.dumps({name: run(line) for name, line in json.loads(sys.argv[1]).items()}))
 """
-    said = deployed.ssh(shlex.join(["python3", "-c", program, json.dumps({name: line for name, (line, _) in TASKS.items()})]))
+    lines = json.dumps({name: line for name, (line, _) in TASKS.items()})
+    said = deployed.ssh(shlex.join(["python3", "-c", program, lines, str(120 * patience())]), timeout_s=400)
     return {name: Done(*each) for name, each in json.loads(said).items()}
 
 
@@ -113,13 +115,13 @@ WAYS = {
     "ssh-script": ("./probe.sh", "none"),
     "login-shell": ("bash -lc ./probe.sh", "none"),
     "tmux": (
-        "tmux -L w new-session -d './probe.sh >w.out; tmux -L w wait-for -S done' && timeout 60 tmux -L w wait-for done; cat w.out",
+        "tmux -L w new-session -d './probe.sh >w.out; tmux -L w wait-for -S done' && timeout 300 tmux -L w wait-for done; cat w.out",
         "none",
     ),
     "sbatch-from-an-ssh-command": ("sbatch --wait --gpus=1 --output=w.out probe.sh >/dev/null; cat w.out", "0"),
     "srun": ("srun --gpus=1 --quiet ./probe.sh", "0"),
     "ssh-to-a-node": (
-        "job=$(sbatch --parsable --gpus=1 --output=/dev/null --wrap 'sleep 300'); node=; "
+        "job=$(sbatch --parsable --gpus=1 --output=/dev/null --wrap 'sleep infinity'); node=; "
         'until [ -n "$node" ]; do node=$(squeue -h -j $job -t R -o %N); sleep 0.2; done; '
         "srun --jobid=$job --overlap --quiet true; ssh $node ./probe.sh; scancel $job",
         "0",
@@ -147,7 +149,7 @@ def launched(deployed: DevStack) -> str:
       module purge; [ $kind = none ] || module load $kind
       mpicc -o ranks.bin ranks.c
       for launcher in srun mpirun mpiexec; do
-        timeout 60 $launcher -n 2 ./ranks.bin | sed "s#^#$kind $launcher #"
+        timeout 300 $launcher -n 2 ./ranks.bin | sed "s#^#$kind $launcher #"
       done
     done
     """
@@ -196,9 +198,10 @@ def _seconds(text: str) -> int:
 
 
 def test_seff_tells_what_a_job_used_of_what_it_had(stack: DevStack) -> None:
-    program = "import time\nx = bytearray(64 << 20)\nwhile time.process_time() < 2: pass"
-    stack.ssh(f"srun --mem=256 --job-name=seff python3 -c {shlex.quote(program)}")
-    lines = stack.ssh("seff $(sacct -X -n -o JobID --name=seff | tail -1)").splitlines()
+    program = "import os, time\nprint(os.environ['SLURM_JOB_ID'])\nx = bytearray(64 << 20)\nwhile time.process_time() < 2: pass"
+    job = stack.ssh(f"srun --mem=256 python3 -c {shlex.quote(program)}").strip()
+    eventually("its end in the accounting", lambda: stack.ssh(f"sacct -nXP -j {job} -o State") == "COMPLETED\n", 60)
+    lines = stack.ssh(f"seff {job}").splitlines()
     figures = dict(line.split(": ", 1) for line in lines)
     assert figures["State"] == "COMPLETED (exit code 0)"
     assert figures["Memory Efficiency"].endswith("of 256.00 MB")

@@ -10,6 +10,7 @@ import pytest
 
 from tests.cluster.dev_stack import NODE_PORT, ROOT, DevStack, eventually
 from tests.cluster.guides import follow, number, section
+from tests.patience import patience
 
 PAGE = "docs/use/first-day.md"
 HOME = "examples"
@@ -57,7 +58,8 @@ def test_training_that_is_told_to_stop_goes_back_to_the_queue_and_on_from_its_ch
     (block,) = section(PAGE, "Longer than the time limit")
     (stop,) = (command for command in re.findall(r"`(scancel [^`]+)`", (ROOT / PAGE).read_text()) if "NUMBER" in command)
     said = lambda: output(cluster, "checkpoint/train.out")  # noqa: E731
-    job = number(follow(cluster, block, {"sbatch": "STEPS=60 sbatch"}, state="RUNNING")["sbatch train.sh"])
+    steps = round(60 * patience())  # of a fifth of a second each: it is told while it trains
+    job = number(follow(cluster, block, {"sbatch": f"STEPS={steps} sbatch"}, state="RUNNING")["sbatch train.sh"])
     eventually("the training", lambda: "begins at step 0" in said(), 60)
     cluster.ssh(stop.replace("NUMBER", str(job)))
     eventually("the job in the queue again", lambda: "queued again" in said() and cluster.job_state(job) == "PENDING", 60)
@@ -67,7 +69,7 @@ def test_training_that_is_told_to_stop_goes_back_to_the_queue_and_on_from_its_ch
     starts = [int(step) for step in re.findall(r"begins at step (\d+)", said())]
     assert len(starts) == 2
     assert starts[1] == int(re.findall(r"saved at step (\d+)", said())[0]) > 0
-    assert said().rstrip().endswith("done at step 60")
+    assert said().rstrip().endswith(f"done at step {steps}")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 
 from local.quickstart import SETTINGS
 from tests.cluster.dev_stack import KEY, NODE_PORT, ROOT, DevStack, eventually
+from tests.patience import patience
 
 OPEN_EVERY_DEVICE = """#!/bin/bash
 for device in /dev/nvidia[0-9]; do
@@ -115,9 +116,8 @@ def test_password_and_root_logins_are_refused(stack: DevStack) -> None:
     address = stack.address
     options = ("-p", NODE_PORT, "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null")
     for who, extra in (("root", ("-i", str(KEY))), ("alice", ("-o", "PubkeyAuthentication=no"))):
-        done = subprocess.run(
-            ["ssh", *options, *extra, f"{who}@{address}", "true"], capture_output=True, text=True, timeout=120, check=False
-        )
+        command = ["ssh", *options, *extra, f"{who}@{address}", "true"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120 * patience(), check=False)
         assert done.returncode == 255
         assert "Permission denied" in done.stderr
 
@@ -156,13 +156,14 @@ def test_make_up_names_its_own_cluster_whatever_kubeconfig_says_and_ends_with_a_
 def _make(verb: str, kubeconfig: Path) -> str:
     environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
     command = ("make", "--no-print-directory", verb, "STACK=dev")
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    limit_s = 600 * patience()
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=limit_s, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 def test_user_goes_by_ssh_to_a_node_where_a_job_of_theirs_runs_and_to_no_other(stack: DevStack) -> None:
-    job = stack.submit("#!/bin/bash\nsleep 600\n", "--nodelist=gpu-0 --mem=100 --output=/dev/null")
+    job = stack.submit("#!/bin/bash\nsleep infinity\n", "--nodelist=gpu-0 --mem=100 --output=/dev/null")
     eventually("a way in, once the job has started", lambda: stack.ssh("ssh gpu-0 hostname").strip() == "gpu-0")
     assert f"/job_{job}/step_extern" in stack.ssh("ssh gpu-0 cat /proc/self/cgroup")
     assert "you have no active jobs on this node" in stack.ssh("ssh gpu-1 hostname 2>&1", check=False)

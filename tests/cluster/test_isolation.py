@@ -65,7 +65,7 @@ def answers(deployed: DevStack) -> Iterator[dict[tuple[str, str], str]]:
     """What Carol hears to every attempt in each place, while Alice's job runs with a secret in its environment, its script and her home."""
     stack = deployed
     stack.ssh("echo hunter2 > private; chmod 600 private")
-    job = stack.submit("#!/bin/bash\n# hunter2\nsleep 600\n", "--nodelist=cpu-0", "--export=ALL,TOKEN=hunter2")
+    job = stack.submit("#!/bin/bash\n# hunter2\nsleep infinity\n", "--nodelist=cpu-0", "--export=ALL,TOKEN=hunter2")
     stack.wait_for_job(job, "RUNNING")
     attempts = [str(one.values[0]) for one in ATTEMPTS]
     script = "\n".join([f"JOB={job} NODE={stack.address}", *(f"{{ {one}; }} 2>&1 </dev/null; printf '\\f'" for one in attempts)])

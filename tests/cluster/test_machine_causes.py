@@ -81,7 +81,7 @@ def test_taint_that_announces_the_end_of_a_machine_drains_its_nodes_and_its_time
         lambda: f"warned {ANNOUNCED.rstrip('-')}@{begin.timestamp():.0f}" in stack.slurm(f"scontrol show job {job}"),
         60,
     )
-    assert "of gpu-0 starts at" in stack.ssh("cat warned.out")
+    eventually("and reads it in its output", lambda: "of gpu-0 starts at" in stack.ssh("cat warned.out"), 30)
     assert str(job) in stack.standalone("maintenance", "--reservation", window).stdout
     stack.kubectl("annotate", "node", machine, f"{annotations.MAINTENANCE_BEGINS}-")
     eventually("nothing is reserved", lambda: ANNOUNCED not in stack.slurm("scontrol show reservation"), 30)
@@ -106,7 +106,7 @@ def test_condition_of_a_machine_is_told_and_drains_only_by_the_policy_of_repairs
     say(stack, machine, "False")
     eventually("it takes jobs again", lambda: "DRAIN" not in stack.nodes()["gpu-0"], 60)
     assert stack.get("pod", "gpu-0")["metadata"]["uid"] == pod
-    assert "condition/KernelDeadlock" not in causes(stack, "gpu-0")
+    eventually("the cause is gone", lambda: "condition/KernelDeadlock" not in causes(stack, "gpu-0"), 30)
 
 
 @pytest.mark.usefixtures("machine")

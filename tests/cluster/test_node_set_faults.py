@@ -10,7 +10,8 @@ import pytest
 from tests.cluster.dev_stack import CONTROLLER, NAMESPACE, STATE, DevStack, eventually
 from tests.cluster.inside import processes_of
 from tests.cluster.test_local import kill, pid_of
-from tests.cluster.test_node_sets import condition, reason, status, uid
+from tests.cluster.test_node_sets import condition, evict, reason, status, uid
+from tests.patience import patience
 
 
 @pytest.fixture
@@ -100,7 +101,8 @@ def lose_worker_1(stack: DevStack, is_patient: bool) -> None:
     stack.run(str(STATE / "bin" / "kubectl"), "delete", "node", "worker-1")
     if not is_patient:
         stack.kubectl("delete", "pod", *pods_on(stack, "worker-1"), "--force", "--grace-period=0")
-    eventually("made anew", lambda: uid(stack, lost) != before and machine_of(stack, lost) == "worker-0", 180)
+    stack.wait_until_new(lost, before, 180)
+    assert machine_of(stack, lost) == "worker-0"
     eventually("takes jobs", lambda: stack.nodes()[lost] == "IDLE+CLOUD", 60)
     job = stack.submit("#!/bin/bash\nhostname\n", f"--nodelist={lost}", "--output=moved.out")
     stack.wait_for_job(job)
@@ -127,25 +129,30 @@ def test_maintenance_set_is_rolled_while_its_reservation_is_active_and_not_befor
 
 
 def test_controllers_are_there_twice_and_one_leads(stack: DevStack) -> None:
-    pods = stack.get("pods", labels=CONTROLLER)["items"]
-    holder = stack.get("lease", "dev-nodeset-controller")["spec"]["holderIdentity"]
-    assert len(pods) == 2
-    assert any(holder.startswith(pod["metadata"]["name"]) for pod in pods)
+    def are_two_and_one_leads() -> bool:
+        pods = stack.get("pods", labels=CONTROLLER)["items"]
+        holder = stack.get("lease", "dev-nodeset-controller")["spec"]["holderIdentity"]
+        return len(pods) == 2 and any(holder.startswith(pod["metadata"]["name"]) for pod in pods)
+
+    eventually("two, one of them the leader", are_two_and_one_leads, 60)
 
 
 def test_cordoned_machine_is_drained_evicted_after_its_jobs_and_given_back(stack: DevStack) -> None:
     worker = cpu_on_worker_1(stack)
     before, words = uid(stack, worker), "new fans"
     on_machine = pods_on(stack, "worker-1")
-    job = stack.submit("#!/bin/bash\nsleep 15\n", f"--nodelist={worker}", "--output=/dev/null")
+    job = stack.hold(f"--nodelist={worker}", "--output=/dev/null")
     stack.wait_for_job(job, "RUNNING")
     stack.kubectl("annotate", "node", "worker-1", f"slipway.dev/reason={words}")
     try:
         stack.kubectl("cordon", "worker-1")
         expected = f"slipway: cordon worker-1: {words}"
         eventually("all drained", lambda: all(reason(stack, node) == expected for node in on_machine), 10)
+        assert stack.job_state(job) == "RUNNING"
+        eventually("the job keeps its pod", lambda: "disruption budget" in evict(stack, worker), 60)
+        stack.let_go()
         only = ("--pod-selector=slipway.dev/nodeset", "--ignore-daemonsets", "--delete-emptydir-data", "--force")
-        stack.kubectl("drain", "worker-1", *only, "--timeout=120s", timeout_s=180)
+        stack.kubectl("drain", "worker-1", *only, f"--timeout={120 * patience():.0f}s", timeout_s=180)
         stack.wait_for_job(job)
         # The worker that had the job was evicted after it, and comes back on the other machine.
         eventually("elsewhere", lambda: uid(stack, worker) != before and machine_of(stack, worker) == "worker-0", 90)

@@ -15,6 +15,7 @@ import pytest
 from local import layout, outside
 from tests.apiserver.server import run_process
 from tests.cluster.dev_stack import DevStack, eventually
+from tests.patience import patience
 
 NETNS, LINK = "slipway-beside", "slw-out"
 MACHINE, SERVER = "203.0.113.1", "203.0.113.2"  # a /30: the machine itself may use the rest of the network
@@ -80,7 +81,7 @@ def _make_wheel(folder: Path) -> None:
 
 
 def _run(*command: str, check: bool = True) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=check, timeout=60).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=check, timeout=60 * patience()).stdout
 
 
 def test_package_from_a_network_beside_the_machine_is_installed_and_is_there_in_jobs(stack: DevStack, repository: str) -> None:
@@ -124,7 +125,7 @@ def test_pods_know_the_names_that_the_machine_knows(stack: DevStack) -> None:
     corefile = json.loads(stack.kubectl("get", "configmap", "coredns", "--namespace=kube-system", "-o", "json"))
     assert outside.render_forward(outside.find_resolvers()) in corefile["data"]["Corefile"]
     for name in ("example.com", "nowhere.invalid"):
-        here = subprocess.run(["getent", "ahostsv4", name], capture_output=True, check=False, timeout=60).returncode
+        here = subprocess.run(["getent", "ahostsv4", name], capture_output=True, check=False, timeout=60 * patience()).returncode
         assert stack.ssh(f"getent ahostsv4 {name} >/dev/null; echo $?") == f"{here}\n", name
 
 
@@ -133,10 +134,10 @@ def test_services_for_the_machine_alone_stay_out_of_reach_of_pods(stack: DevStac
     assert repository
     _run("ip", "-n", NETNS, "address", "add", f"{METADATA}/32", "dev", "eth0")
     _run("ip", "route", "replace", METADATA, "dev", LINK)
-    with urllib.request.urlopen(f"http://{METADATA}:{PORT}/", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://{METADATA}:{PORT}/", timeout=10 * patience()) as answer:
         assert answer.status == 200, "the machine itself reaches it"
     ask = "curl --silent --max-time {} --output /dev/null --write-out '%{{http_code}}' http://{}:{}/; true"
-    assert stack.ssh(ask.format(10, SERVER, PORT)) == "200"
+    assert stack.ssh(ask.format(round(10 * patience()), SERVER, PORT)) == "200"
     assert stack.ssh(ask.format(3, METADATA, PORT)) == "000"
 
 
@@ -146,7 +147,8 @@ def test_nobody_beside_the_machine_gets_in_to_a_pod(stack: DevStack, repository:
     address: Any = pod["status"]["podIP"]
     _run("ip", "-n", NETNS, "route", "replace", str(layout.WHOLE_RANGE), "via", MACHINE)
     connect = f"import socket; socket.create_connection(('{address}', 6820), timeout=5)"
-    done = subprocess.run(["python3", "-c", connect], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(["python3", "-c", connect], capture_output=True, text=True, check=False, timeout=60 * patience())
     assert done.returncode == 0, "the machine itself reaches it"
-    done = subprocess.run(["ip", "netns", "exec", NETNS, "python3", "-c", connect], capture_output=True, text=True, check=False, timeout=60)
+    beside = ["ip", "netns", "exec", NETNS, "python3", "-c", connect]
+    done = subprocess.run(beside, capture_output=True, text=True, check=False, timeout=60 * patience())
     assert "TimeoutError" in done.stderr

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from local import layout
-from tests.cluster.dev_stack import ROOT, STATE, DevStack, eventually
+from tests.cluster.dev_stack import ROOT, STATE, UP_S, DevStack, eventually
 from tests.patience import patience
 
 LABEL = "slipway.dev/mini"
@@ -84,7 +84,8 @@ def test_make_up_on_a_cluster_of_ones_own_says_what_it_lacks_then_runs_jobs(own:
     assert NAMESPACE not in own.kubectl("get", "namespaces", "-o", "name")
 
     own.kubectl("label", "node", layout.SYSTEM.name, f"{LABEL}=true")
-    said = own.make_up("YES=1", f"REGISTRY={nodes_registry}", "PLAIN_HTTP=1", OTHERS_KINDS)
+    patient = f"{OTHERS_KINDS} --timeout {UP_S * patience():.0f}"
+    said = own.make_up("YES=1", f"REGISTRY={nodes_registry}", "PLAIN_HTTP=1", patient)
     assert "cpu-[0-1], each with a file in the home" in said
     assert re.search(r"✓ accounting +all \d jobs are recorded", said)
     assert re.search(r"✓ MPI over two nodes +", said)

@@ -97,7 +97,7 @@ def test_keys_outlive_the_secret_that_keeps_them_and_a_job_does_not_notice(stack
 
 def test_killed_worker_comes_back_as_the_same_slurm_node(stack: DevStack) -> None:
     gone = kill_pod(stack, "cpu-1")
-    eventually("worker back", lambda: stack.get("pod", "cpu-1")["metadata"]["uid"] != gone, 60)
+    stack.wait_until_new("cpu-1", gone)
     stack.wait_until_settled()
     job = stack.submit("#!/bin/bash\nhostname\n", "--nodelist=cpu-1 --output=back.out")
     stack.wait_for_job(job)
@@ -111,6 +111,7 @@ def test_job_on_a_killed_worker_is_requeued_and_finishes(stack: DevStack) -> Non
     gone = kill_pod(stack, "cpu-0")
     eventually("requeued", lambda: stack.job_state(job) == "PENDING", 120)
     # The next worker takes the job from its predecessor once more before it is ready.
+    stack.wait_until_new("cpu-0", gone)
     eventually("the next worker", lambda: is_back(stack, "slurmd", gone, "cpu-0") and stack.nodes()["cpu-0"] == "IDLE+CLOUD", 120)
     stack.slurm(f"scontrol update jobid={job} starttime=now")
     stack.wait_for_job(job)

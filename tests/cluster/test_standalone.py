@@ -19,8 +19,9 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.dev_stack import ROOT, STATE, eventually
+from tests.cluster.dev_stack import ROOT, STATE, UP_S, eventually
 from tests.cluster.warm import warm
+from tests.patience import patience
 
 SMALL = ROOT / "tests" / "unit" / "standalone" / "fixtures" / "small"
 COMMAND = (sys.executable, "-m", "standalone")
@@ -38,19 +39,19 @@ class SmallStack:
         settings = [part for one in self._settings for part in ("-c", one)]
         where = ("--kubeconfig", str(STATE / "kubeconfig"))
         # This project is not the cluster's own checkout, so its first `up` would ask, and look for what the cluster lacks.
-        options = ("--yes", "--ignore-missing", *options) if verb == "up" else options
+        options = ("--yes", "--ignore-missing", "--timeout", seconds(UP_S), *options) if verb == "up" else options
         return [verb, "--stack", "dev", "-C", str(self.folder), *where, *settings, *options]
 
     def run(self, verb: str, *options: str, code: int = 0) -> str:
         """Runs a verb; all that it printed."""
-        done = warm().run(self.argv(verb, *options), os.environ, 300)
+        done = warm().run(self.argv(verb, *options), os.environ, 400 * patience())
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 
     def kubectl(self, *arguments: str) -> str:
         """kubectl in the stack's namespace."""
         command = (str(STATE / "bin" / "kubectl"), "--kubeconfig", str(STATE / "kubeconfig"), "-n", self.namespace, *arguments)
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+        return subprocess.run(command, capture_output=True, text=True, timeout=120 * patience(), check=True).stdout
 
     def get(self, what: str) -> Any:
         """An object, decoded; None when it is not there."""
@@ -60,6 +61,11 @@ class SmallStack:
     def key(self) -> str:
         """The random key as the stack's own Secret has it."""
         return self.get("secret/key")["data"]["key"]
+
+
+def seconds(limit: float) -> str:
+    """For how long a verb is to wait, by the machine's pace."""
+    return f"{limit * patience():.0f}"
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +89,7 @@ def test_up_makes_everything_and_a_second_up_changes_nothing(small: SmallStack) 
     assert "9 created" in small.run("up")
     begin = time.monotonic()
     said = small.run("up")
-    assert time.monotonic() - begin < 60
+    assert time.monotonic() - begin < 60 * patience()
     assert "nothing to change" in said
     assert "9 unchanged" in said
     assert "Nothing to change: 9 unchanged" in small.run("preview")
@@ -115,7 +121,7 @@ def test_what_is_retained_outlives_its_stack_and_its_namespace_with_it(small: Sm
 
 
 def test_a_missing_image_is_named_and_the_next_up_repairs(small: SmallStack) -> None:
-    said = small.run("up", "-c", "app.image=localhost/slipway/slurm:nope", "--timeout", "60", code=1)
+    said = small.run("up", "-c", "app.image=localhost/slipway/slurm:nope", "--timeout", seconds(60), code=1)
     assert "image localhost/slipway/slurm:nope is missing" in said
     assert "python -m images build" in said
     said = small.run("up")
@@ -125,7 +131,7 @@ def test_a_missing_image_is_named_and_the_next_up_repairs(small: SmallStack) -> 
 
 def test_a_crashing_pod_shows_its_last_words(small: SmallStack) -> None:
     command = ("-c", 'app.command=["sh","-c","echo no such disk; exit 3"]')
-    said = small.run("up", *command, "--timeout", "30", code=1)
+    said = small.run("up", *command, "--timeout", seconds(30), code=1)
     assert "a-0: container main keeps ending (exit code 3" in said
     assert "| no such disk" in said
 
@@ -134,13 +140,13 @@ def test_an_interrupted_wait_says_that_nothing_is_lost(small: SmallStack) -> Non
     with subprocess.Popen([*COMMAND, *small.argv("up", "-c", "app.cpu=900")], cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         eventually("the set made", lambda: small.get("statefulset/a"))
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=120)
+        _, said = process.communicate(timeout=120 * patience())
     assert process.returncode == 130
     assert "Interrupted. What was done stays" in said
 
 
 def test_a_set_that_cannot_fit_is_named_with_what_it_asks_for(small: SmallStack) -> None:
-    said = small.run("up", "-c", "app.cpu=900", "--timeout", "20", code=1)
+    said = small.run("up", "-c", "app.cpu=900", "--timeout", seconds(20), code=1)
     assert "a-0: no node can take it (it asks for cpu 900)" in said
     assert "Insufficient cpu" in said
     small.run("up")

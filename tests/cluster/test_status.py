@@ -12,6 +12,7 @@ def test_status_tells_nodes_out_of_service_with_reason_and_machine_and_who_waits
     try:
         job = stack.submit("#!/bin/bash\n", "--partition=gpu", "--nodelist=gpu-1", "--gpus=1")
         eventually("its cause is told", lambda: stack.get("slurmnode", "gpu-1")["status"].get("causes"), 60)
+        eventually("Slurm says why it waits", lambda: "ReqNodeNotAvail" in stack.slurm(f"squeue -h -j {job} -o %r"), 60)
         said = stack.standalone("status").stdout
         [row] = [line.split() for line in said.splitlines() if line.startswith("gpu-1 ")]
         assert row[:2] == ["gpu-1", "IDLE+CLOUD+DRAIN"]

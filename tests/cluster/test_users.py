@@ -16,6 +16,7 @@ import pytest
 
 from tests.cluster.dev_stack import KEY, NODE_PORT, DevStack, eventually
 from tests.cluster.guides import commands, run
+from tests.patience import patience
 from tests.slurm.directory_server import BASE, PASSWORD, PEOPLE, READER, DirectoryServer
 
 FOLDER = Path("/var/tmp/slipway-cluster-ldap")
@@ -74,7 +75,7 @@ def home(deployed: DevStack) -> Iterator[Home]:
         made.up()
         deployed.wait_until_settled(400)
         # A job that alice submits before would wait for ever, as one of an account that her partition does not take any more.
-        eventually("alice's account", lambda: _shares(deployed), 60)
+        eventually("alice's account", lambda: "ml|alice|" in _shares(deployed), 60)
         yield made
     finally:
         directory.kill()
@@ -131,7 +132,7 @@ def test_killed_login_pod_drops_its_own_sessions_and_no_other(home: Home) -> Non
             sessions[pod] = session
     (gone, its), (_, other) = sessions.items()
     stack.kubectl("delete", "pod", gone, "--force", "--grace-period=0")
-    its.wait(60)
+    its.wait(60 * patience())
     assert other.stdin is not None
     assert other.stdout is not None
     other.stdin.write("still here\n")
@@ -145,7 +146,7 @@ def test_killed_login_pod_drops_its_own_sessions_and_no_other(home: Home) -> Non
 
 def test_ssh_to_a_node_goes_where_a_job_runs_and_nowhere_else(home: Home, tmp_path: Path) -> None:
     stack = home.stack
-    job = stack.submit("#!/bin/bash\nsleep 600\n", "--nodelist=cpu-1", "--output=/dev/null")
+    job = stack.submit("#!/bin/bash\nsleep infinity\n", "--nodelist=cpu-1", "--output=/dev/null")
     stack.wait_for_job(job, "RUNNING")
     eventually("a way in", lambda: stack.ssh("ssh cpu-1 'hostname; echo $SLURM_JOB_ID'").split() == ["cpu-1", str(job)], 60)
     assert "no active jobs on this node" in stack.ssh("ssh cpu-0 true 2>&1; true")
@@ -163,7 +164,7 @@ def _shares(stack: DevStack) -> str:
 
 
 def _refusal(stack: DevStack, user: str) -> str:
-    options = ("BatchMode=yes", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "ConnectTimeout=5")
+    options = ("BatchMode=yes", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", f"ConnectTimeout={5 * patience():.0f}")
     words = [word for option in options for word in ("-o", option)]
     return stack.run("ssh", "-i", str(KEY), "-p", NODE_PORT, *words, f"{user}@{stack.address}", "true", check=False).stderr
 
