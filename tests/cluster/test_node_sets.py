@@ -59,9 +59,11 @@ def test_job_for_nodes_on_their_way_down_starts_in_seconds_and_is_never_lost(sta
 def submit_in_power_downs(stack: DevStack, *moments_s: float) -> None:
     """Submits a two-node job at each moment of a power-down. None lands on a pod that ends."""
     for moment_s in moments_s:
-        first = stack.submit("#!/bin/bash\nsleep 1\n", "--partition=burst", "--nodes=2", "--output=/dev/null")
-        stack.wait_for_job(first)
+        first = stack.hold("--partition=burst", "--nodes=2", "--output=/dev/null")
+        stack.wait_for_job(first, "RUNNING")
         before = {pod: uid(stack, pod) for pod in ("burst-0", "burst-1")}
+        stack.let_go()
+        stack.wait_for_job(first)
         stack.slurm(f"scontrol update nodename=burst-[0-1] state=power_down && sleep {moment_s}")
         job = stack.submit("#!/bin/bash\nsrun hostname\n", "--partition=burst", "--nodes=2", "--output=/dev/null")
         began = time.monotonic()
