@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from local import packages
+from tests.patience import patience
 
 _ANSWER_S = 60.0
 _PACKAGES = ["chromium", "fonts-dejavu-core"]
@@ -44,7 +45,8 @@ class Page:
         return told["result"].get("value")
 
     def until(self, script: str, wait_s: float = 30.0) -> Any:
-        """What an expression gives as soon as that is true of it. The browser looks at each frame."""
+        """What an expression gives as soon as that is true of it. The browser looks at each frame, for so long by the machine's pace."""
+        wait_s *= patience()
         found = self.value(
             f"new Promise((done) => {{ const end = performance.now() + {wait_s * 1000}; "
             f"const look = () => {{ let found = null; try {{ found = ({script}); }} catch {{ }}"
@@ -141,19 +143,20 @@ class Browser:
         self._number += 1
         said = {"id": self._number, "method": method, "params": arguments, **({"sessionId": session} if session else {})}
         os.write(self._write, json.dumps(said).encode() + b"\0")
-        deadline = time.monotonic() + _ANSWER_S
+        began = time.monotonic()
         while True:
-            told = json.loads(self._next(deadline))
+            told = json.loads(self._next(began))
             if told.get("id") == self._number:
                 assert "error" not in told, f"{method}: {told['error']}"
                 return told["result"]
             if (note := _NOTES.get(told.get("method", ""))) is not None:
                 self.messages.setdefault(told.get("sessionId", ""), []).append(note(told["params"]))
 
-    def _next(self, deadline: float) -> bytes:
+    def _next(self, began: float) -> bytes:
         while b"\0" not in self._rest:
-            ready, _, _ = select.select([self._read], [], [], max(0.0, deadline - time.monotonic()))
-            assert ready, f"Chromium did not answer within {_ANSWER_S:g} s"
+            left_s = began + _ANSWER_S * patience() - time.monotonic()
+            ready, _, _ = select.select([self._read], [], [], max(0.0, left_s))
+            assert ready, f"Chromium did not answer within {time.monotonic() - began:.0f} s"
             piece = os.read(self._read, 1 << 20)
             assert piece, f"Chromium has ended: {(self._profile.parent / 'chromium.log').read_text()[-2000:]}"
             self._rest += piece

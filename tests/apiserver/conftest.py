@@ -11,6 +11,7 @@ import pytest
 from components.kinds import build_crds
 from standalone import cli
 from tests.apiserver.server import ROOT, ApiServer, serve
+from tests.patience import patience
 
 SMALL = ROOT / "tests" / "unit" / "standalone" / "fixtures" / "small"
 
@@ -27,7 +28,7 @@ def server(bare: ApiServer) -> ApiServer:
     """A running API server that serves the kinds NodeSet and SlurmNode."""
     for kind in build_crds("dev"):
         bare.run_kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(kind))
-        bare.run_kubectl("wait", "--for=condition=Established", "--timeout=120s", f"crd/{kind['metadata']['name']}")
+        bare.run_kubectl("wait", "--for=condition=Established", f"--timeout={120 * patience():.0f}s", f"crd/{kind['metadata']['name']}")
     return bare
 
 

@@ -21,6 +21,7 @@ import httpx2
 from local.binaries import Cache
 from local.layout import find_paths
 from local.packages import find_missing, install
+from tests.patience import patience
 
 ROOT = Path(__file__).parents[2]
 _START_S = 90.0
@@ -63,13 +64,13 @@ class ApiServer:
     def client(self, user: str = "admin") -> Generator[httpx2.Client]:
         """Plain HTTP to the API, as a user."""
         headers = {"Authorization": f"Bearer {user}"}
-        with httpx2.Client(base_url=self.url, headers=headers, verify=_trusting(self.certificates), timeout=30) as client:
+        with httpx2.Client(base_url=self.url, headers=headers, verify=_trusting(self.certificates), timeout=30 * patience()) as client:
             yield client
 
     def run_kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
         """kubectl as admin; its output, errors too. Fails with it when kubectl does."""
         command = [str(self.kubectl), "--kubeconfig", str(self.kubeconfig()), *arguments]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=180, check=False)
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=180 * patience(), check=False)
         assert not check or done.returncode == 0, f"kubectl {' '.join(arguments)} gave {done.returncode}:\n{done.stdout}\n{done.stderr}"
         return done.stdout + done.stderr
 
@@ -91,7 +92,8 @@ def serve(folder: Path) -> Generator[ApiServer]:
     programs = _programs()
     pki = folder / "pki"
     pki.mkdir(parents=True)
-    subprocess.run([programs["kubeadm"], "init", "phase", "certs", "sa", "--cert-dir", pki], check=True, capture_output=True, timeout=60)
+    keys = [programs["kubeadm"], "init", "phase", "certs", "sa", "--cert-dir", pki]
+    subprocess.run(keys, check=True, capture_output=True, timeout=60 * patience())
     tokens = folder / "tokens.csv"
     tokens.write_text("admin,admin,1,system:masters\n")
     client_port, peer_port, port = free_ports(3)
@@ -132,12 +134,12 @@ def run_process(name: str, command: list[str], folder: Path, env: Mapping[str, s
         yield log
     finally:
         process.kill()
-        process.wait(timeout=30)
+        process.wait(timeout=30 * patience())
 
 
 def _wait_until_ready(server: ApiServer, log: Path) -> None:
-    deadline = time.monotonic() + _START_S
-    while time.monotonic() < deadline:
+    began = time.monotonic()
+    while time.monotonic() - began < _START_S * patience():
         if server.certificates.exists():
             try:
                 with server.client() as client:
@@ -146,7 +148,7 @@ def _wait_until_ready(server: ApiServer, log: Path) -> None:
             except httpx2.TransportError:
                 pass
         time.sleep(0.1)
-    raise AssertionError(f"the API server is not ready after {_START_S:.0f} s:\n{log.read_text()[-3000:]}")
+    raise AssertionError(f"the API server is not ready after {time.monotonic() - began:.0f} s:\n{log.read_text()[-3000:]}")
 
 
 def _trusting(certificates: Path) -> ssl.SSLContext:

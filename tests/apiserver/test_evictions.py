@@ -13,6 +13,7 @@ from controllers.nodeset.pods import build_disruption_budget, build_pod
 from controllers.nodeset.structs import NodeSet
 from names import labels, writers
 from tests.apiserver.server import ApiServer, run_process
+from tests.patience import patience
 from tests.slurm.image_pods import wait_for
 
 NAMESPACES = count()
@@ -48,9 +49,9 @@ class Workers:
             path = f"{BUDGETS.format(self.namespace)}/gpu"
             answer = client.patch(path, params=asked, headers=kind, content=json.dumps(manifest))
             assert answer.status_code < 300, answer.text
-            deadline = time.monotonic() + 120
+            began = time.monotonic()
             while not _is_counted(budget := client.get(path).json()):
-                assert time.monotonic() < deadline, budget
+                assert time.monotonic() - began < 120 * patience(), budget
                 time.sleep(0.05)
 
     def budget(self) -> dict[str, Any]:

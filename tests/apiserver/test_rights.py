@@ -9,6 +9,7 @@ import pytest
 from components import controllers, ec2, guard, page
 from configs.models.ec2 import Ec2
 from tests.apiserver.server import ApiServer
+from tests.patience import patience
 from tests.unit.components.examples import CONTROLLERS, PODS
 
 CONTROLLER, GUARD, PAGE, EC2 = "dev-nodeset-controller", "dev-guard", "dev-page", "dev-ec2"
@@ -37,9 +38,9 @@ def granted(server: ApiServer) -> ApiServer:
     items += [ec2.build_service_account(EC2S), *ec2.build_roles(EC2S)]
     server.run_kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     places = {"cluster": "", "namespace": "slurm"}
-    deadline = time.monotonic() + 60
+    began = time.monotonic()
     seen = False
-    while not seen and time.monotonic() < deadline:  # the authorizer learns of them by a watch
+    while not seen and time.monotonic() - began < 60 * patience():  # the authorizer learns of them by a watch
         seen = all(
             may(server, who, one["verbs"][0], one["group"], one["resource"], places[one["scope"]], one.get("name", ""))
             for who, one in RIGHTS

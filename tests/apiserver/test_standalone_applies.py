@@ -10,6 +10,7 @@ import pytest
 from standalone import cli
 from tests.apiserver.conftest import Verbs, namespace_of
 from tests.apiserver.server import ApiServer
+from tests.patience import patience
 
 CHANGED = ("-c", 'app.files={"slurm.conf":"ClusterName=small\\nMaxTime=2:00:00\\n"}', "-c", 'app.sets=["a"]', "-c", "greeting=howdy")
 
@@ -171,7 +172,7 @@ def test_kubectl_prunes_the_same_set(server: ApiServer, small: Verbs, request: A
     where = ("--kubeconfig", str(server.kubeconfig()), "-n", namespace, "--applyset", "configmaps/slipway-small-dev", "--prune")
     command = [str(server.kubectl), "apply", "--server-side", "--field-manager", "slipway", *where, "-f", "-"]
     environment = {"KUBECTL_APPLYSET": "true", "HOME": str(server.folder)}
-    done = subprocess.run(command, input=text, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, input=text, env=environment, capture_output=True, text=True, timeout=60 * patience(), check=False)
     assert "statefulset.apps/b pruned" in done.stdout, done.stderr
     assert get(server, namespace, "configmap/slipway-small-dev")["metadata"]["annotations"].keys() == parent["annotations"].keys()
     assert "Nothing to change: 8 unchanged" in small.run("preview", *only_a)

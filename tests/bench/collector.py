@@ -18,6 +18,7 @@ from pathlib import Path
 from names import ports
 from programs.metrics.settings import Settings, to_json
 from tests.bench.results import ROOT, Benchmark, Figure, figure
+from tests.patience import patience
 from tests.unit.programs.metrics.recorded import job, node, of
 
 _STATES = ("IDLE+CLOUD", "MIXED+CLOUD", "ALLOCATED+CLOUD", "IDLE+CLOUD+DRAIN", "IDLE+CLOUD+POWERED_DOWN")
@@ -96,13 +97,13 @@ def measure(size: Size) -> Iterator[Figure]:
             yield from _watch(process, size)
         finally:
             process.terminate()
-            process.wait(10)
+            process.wait(10 * patience())
 
 
 def _watch(process: subprocess.Popen[bytes], size: Size) -> Iterator[Figure]:
-    end = time.monotonic() + 60
+    began = time.monotonic()
     while "\nslipway_slurm_up 1\n" not in (page := _scrape()):
-        if process.poll() is not None or time.monotonic() > end:
+        if process.poll() is not None or time.monotonic() - began > 60 * patience():
             raise RuntimeError(f"the collector has read nothing; its exit code is {process.poll()}")
         time.sleep(0.2)
     if sum(of(page, "slipway_nodes").values()) != size.nodes or sum(of(page, "slipway_jobs").values()) != size.jobs:
@@ -124,7 +125,7 @@ def _watch(process: subprocess.Popen[bytes], size: Size) -> Iterator[Figure]:
 
 def _scrape() -> str:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{ports.METRICS}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{ports.METRICS}/metrics", timeout=10 * patience()) as answer:
             return answer.read().decode()
     except OSError:
         return ""

@@ -15,6 +15,7 @@ import grpc
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime.proto import engine_pb2_grpc, errors_pb2, provider_pb2, provider_pb2_grpc, resource_pb2_grpc, status_pb2
 
+from tests.patience import patience
 from tests.unit.components.program import Monitor, Registered
 
 STACK = "urn:pulumi:dev::slipway::pulumi:pulumi:Stack::slipway-dev"
@@ -42,7 +43,7 @@ class Plugin:
 
     def schema(self) -> str:
         """The package's schema, as JSON."""
-        return self.provider.GetSchema(provider_pb2.GetSchemaRequest(version=0), timeout=_DEADLINE_S).schema
+        return self.provider.GetSchema(provider_pb2.GetSchemaRequest(version=0), timeout=_DEADLINE_S * patience()).schema
 
     def construct(self, name: str, inputs: Mapping[str, Any], preview: bool = False) -> tuple[dict[str, Any], list[Registered]]:
         """The outputs of a SlurmCluster with these inputs, and every resource that was registered for it. Raises RefusedError."""
@@ -61,7 +62,7 @@ class Plugin:
             inputs=arguments,
         )
         try:
-            answer = self.provider.Construct(request, timeout=_DEADLINE_S)
+            answer = self.provider.Construct(request, timeout=_DEADLINE_S * patience())
         except grpc.RpcError as error:
             raise _refused(error) from None
         return dict(answer.state), list(self.monitor.registered)

@@ -25,6 +25,7 @@ from policies import pack
 from policies.records import UNKNOWN, Hidden, Resource, findings
 from policies.rules import RULES
 from provider import __version__
+from tests.patience import patience
 from tests.plan.conftest import ROOT, packages
 from tests.plan.policy_edits import Edit, add, edit, leak, records, unprotect
 
@@ -77,11 +78,11 @@ def analyzed(analyzer: Any, stack: Sequence[Resource]) -> list[Any]:
         options = analyzer_pb2.AnalyzerResourceOptions(protect=each.protect)
         sent.append(analyzer_pb2.AnalyzerResource(type=each.type, urn=each.urn, name=each.name, properties=properties, options=options))
     request = analyzer_pb2.AnalyzeStackRequest(resources=sent)
-    return list(analyzer.AnalyzeStack(request, timeout=_DEADLINE_S).diagnostics)
+    return list(analyzer.AnalyzeStack(request, timeout=_DEADLINE_S * patience()).diagnostics)
 
 
 def test_pack_describes_every_rule(analyzer: Any) -> None:
-    info = analyzer.GetAnalyzerInfo(empty_pb2.Empty(), timeout=_DEADLINE_S)
+    info = analyzer.GetAnalyzerInfo(empty_pb2.Empty(), timeout=_DEADLINE_S * patience())
     assert info.name == pack.NAME
     told = {each.name: (each.description, each.enforcementLevel) for each in info.policies}
     for rule in RULES:
@@ -151,7 +152,7 @@ def test_pack_takes_a_projects_own_rules(tmp_path: Path) -> None:
 def test_pack_of_the_wheel_starts_too(installed: Path) -> None:
     folder = packages(installed) / "slipway" / "policies"
     with running(installed / "bin" / "python", folder) as started:
-        assert started.GetAnalyzerInfo(empty_pb2.Empty(), timeout=_DEADLINE_S).name == pack.NAME
+        assert started.GetAnalyzerInfo(empty_pb2.Empty(), timeout=_DEADLINE_S * patience()).name == pack.NAME
 
 
 def test_pack_has_the_version_of_slipway_and_a_venv_of_its_own() -> None:

@@ -4,6 +4,8 @@ import re
 import subprocess
 from pathlib import Path
 
+from tests.patience import patience
+
 NOTEBOOK = Path(__file__).parents[2] / "examples/jupyter/notebook.sh"
 STAND_IN = """#!/bin/bash
 tr '\\0' ' ' </proc/$$/cmdline >"$HOME/command"
@@ -19,7 +21,7 @@ def test_token_of_a_notebook_is_on_no_command_line_and_in_no_file_of_others(tmp_
     said.touch(0o644)
     environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "SLURM_JOB_ID": "4711"}
     with said.open("w") as output:
-        subprocess.run(["bash", NOTEBOOK], env=environment, stdout=output, check=True, timeout=60)
+        subprocess.run(["bash", NOTEBOOK], env=environment, stdout=output, check=True, timeout=60 * patience())
     [token] = re.findall(r"^Then open: http://localhost:8888/lab\?token=(\w{20,})$", said.read_text(), re.MULTILINE)
     command = (tmp_path / "command").read_text()
     assert "jupyter lab --no-browser" in command

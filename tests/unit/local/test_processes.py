@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from local import processes
 from local.commands import wait_until
 from local.processes import Identity, Program, Record, parse_record, parse_stat, plan_start
+from tests.patience import patience
 
 BOOT = "0f0e"
 REST = " ".join(["0"] * 17)
@@ -98,7 +99,8 @@ def test_program_runs_in_a_session_of_its_own_and_is_recorded(sleeper: tuple[Pat
     fields = Path(f"/proc/{record.identity.pid}/stat").read_text().rpartition(")")[2].split()
     assert fields[3] == str(record.identity.pid)
     # The record is written just before the launcher becomes the program.
-    wait_until("the program runs", lambda: Path(f"/proc/{record.identity.pid}/cmdline").read_bytes() == b"sleep\x001000\x00", timeout_s=10)
+    command = Path(f"/proc/{record.identity.pid}/cmdline")
+    wait_until("the program runs", lambda: command.read_bytes() == b"sleep\x001000\x00", timeout_s=10 * patience())
 
 
 def test_running_program_is_not_started_again(sleeper: tuple[Path, Record], tmp_path: Path) -> None:

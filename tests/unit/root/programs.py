@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 from local import packages
+from tests.patience import patience
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2] / "images/slurm/root"
@@ -58,16 +59,16 @@ def build(folder: Path) -> Path:
     if any(shutil.which(program) is None for program in NEEDED):
         packages.install([*packages.find_missing(), *NEEDED.values(), "libc6-dev"])
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE") and name != "CFLAGS"}
-    subprocess.run(
-        ["make", "--silent", "-C", str(ROOT), f"OUT={folder}", f"TESTS={HERE}", "sanitized"], env=environment, check=True, timeout=300
-    )
+    command = ["make", "--silent", "-C", str(ROOT), f"OUT={folder}", f"TESTS={HERE}", "sanitized"]
+    subprocess.run(command, env=environment, check=True, timeout=300 * patience())
     return folder
 
 
 def run(program: Path, *words: str, hang_s: int = 20, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
     """Runs one of them; folders that it makes are beside it."""
     environment = dict(os.environ) | {"TMPDIR": str(program.parent), "HANG_S": str(hang_s)}
-    return subprocess.run([str(program), *words], capture_output=True, text=True, env=environment, check=False, timeout=timeout_s)
+    limit_s = timeout_s * patience()
+    return subprocess.run([str(program), *words], capture_output=True, text=True, env=environment, check=False, timeout=limit_s)
 
 
 def fuzz(folder: Path, target: str, seconds: float, seed: int) -> subprocess.CompletedProcess[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import patience
 from tests.unit.root.programs import HERE, PLANTED, ROOT, TARGETS, build, fuzz, run
 
 PROGRAMS = sorted({each.name.removesuffix("_test.c") for each in HERE.glob("*_test.c")} - {PLANTED})
@@ -49,7 +50,7 @@ def test_every_target_is_fuzzed(programs: Path) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_no_input_breaks_target_in_a_moment(programs: Path, target: str, seed: int) -> None:
-    done = fuzz(programs, target, MOMENT_S, seed)
+    done = fuzz(programs, target, MOMENT_S * patience(), seed)
     assert (done.returncode, done.stderr) == (0, "")
     runs = re.fullmatch(rf"target {target}, seed {seed}: (\d+) runs, \d+ inputs kept\n", done.stdout)
     assert runs is not None
@@ -59,7 +60,7 @@ def test_no_input_breaks_target_in_a_moment(programs: Path, target: str, seed: i
 @pytest.mark.parametrize(("fault", "words"), FOUND.items())
 def test_planted_fault_is_found_and_comes_back(programs: Path, fault: str, words: str) -> None:
     """The input that the search prints breaks the target again."""
-    done = run(programs / PLANTED, "fuzz", fault, "30", "7", hang_s=1)
+    done = run(programs / PLANTED, "fuzz", fault, f"{30 * patience():.0f}", "7", hang_s=1)
     printed = re.search(rf"target {fault}, seed 7, run \d+, input in hex: ((?:[0-9a-f]{{2}})+)\n", done.stderr)
     assert done.returncode != 0
     assert words in done.stderr

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from names import variables
 from slurm import logs
 from slurm.pump import LONGEST, Lines, Pump, make_line
+from tests.patience import patience
 
 PROJECT = Path(__file__).parents[3]
 PUMP = [sys.executable, "-EsB", "-m", "slurm.pump"]
@@ -68,7 +69,7 @@ def test_endless_line_is_kept_up_to_a_limit(size: int) -> None:
 )
 def test_exit_code_passes_through_and_the_last_words_are_not_lost(script: str, code: int) -> None:
     with pump("sh", "-c", f"echo out; echo err >&2; printf last; {script}") as process:
-        assert messages(process.communicate(timeout=TIMEOUT_S)[0]) == ["out", "err", "last"]
+        assert messages(process.communicate(timeout=TIMEOUT_S * patience())[0]) == ["out", "err", "last"]
         assert process.returncode == code
 
 
@@ -82,7 +83,7 @@ def test_signal_reaches_the_daemon(number: signal.Signals) -> None:
         assert process.stdout
         assert json.loads(process.stdout.readline())["message"] == "ready"
         process.send_signal(number)
-        assert messages(process.communicate(timeout=TIMEOUT_S)[0]) == [f"got {name}"]
+        assert messages(process.communicate(timeout=TIMEOUT_S * patience())[0]) == [f"got {name}"]
         assert process.returncode == 5
 
 
@@ -101,7 +102,7 @@ def test_child_that_lives_on_does_not_hold_up_the_end() -> None:
         assert process.stdout
         child = int(json.loads(process.stdout.readline())["message"])
         try:
-            assert process.wait(TIMEOUT_S) == 3
+            assert process.wait(TIMEOUT_S * patience()) == 3
         finally:
             os.kill(child, signal.SIGKILL)
 
@@ -115,19 +116,19 @@ def test_daemon_runs_on_when_nobody_reads_its_log(tmp_path: Path) -> None:
         process.stdout.close()
         process.stdin.write(b"go\n")
         process.stdin.close()
-        assert process.wait(TIMEOUT_S) == 4
+        assert process.wait(TIMEOUT_S * patience()) == 4
     assert (tmp_path / "done").exists()
 
 
 def test_daemon_that_closes_its_output_runs_on() -> None:
     with pump("sh", "-c", "echo one; exec >&- 2>&-; sleep 0.2; exit 6") as process:
-        assert messages(process.communicate(timeout=TIMEOUT_S)[0]) == ["one"]
+        assert messages(process.communicate(timeout=TIMEOUT_S * patience())[0]) == ["one"]
         assert process.returncode == 6
 
 
 def test_sigpipe_is_the_daemons_own_again() -> None:
     with pump("sh", "-c", "grep SigIgn /proc/self/status") as process:
-        [line] = messages(process.communicate(timeout=TIMEOUT_S)[0])
+        [line] = messages(process.communicate(timeout=TIMEOUT_S * patience())[0])
     assert not int(line.split()[-1], 16) & 1 << signal.SIGPIPE - 1
 
 
@@ -139,14 +140,14 @@ def test_sigpipe_is_the_daemons_own_again() -> None:
     ],
 )
 def test_what_cannot_run_is_said(words: list[str], code: int, message: str) -> None:
-    done = subprocess.run([*PUMP, *words], cwd=PROJECT, capture_output=True, timeout=TIMEOUT_S, check=False)
+    done = subprocess.run([*PUMP, *words], cwd=PROJECT, capture_output=True, timeout=TIMEOUT_S * patience(), check=False)
     assert (done.returncode, messages(done.stdout)) == (code, [message])
 
 
 def test_line_of_a_program_of_ours_stays_as_it_is() -> None:
     line = logs.line("database", "waiting", logs.WARNING, 1.5)
     with pump("echo", line, daemon="slurmdbd") as process:
-        assert process.communicate(timeout=TIMEOUT_S)[0].decode() == f"{line}\n"
+        assert process.communicate(timeout=TIMEOUT_S * patience())[0].decode() == f"{line}\n"
 
 
 @pytest.fixture
@@ -171,7 +172,7 @@ def test_pump_in_a_thread_ends_although_a_step_holds_its_pipe(written: list[str]
     try:
         closing = threading.Thread(target=log.close)
         closing.start()
-        closing.join(TIMEOUT_S)
+        closing.join(TIMEOUT_S * patience())
         assert not closing.is_alive()
     finally:
         step.kill()
@@ -180,7 +181,7 @@ def test_pump_in_a_thread_ends_although_a_step_holds_its_pipe(written: list[str]
 
 def test_traceback_of_a_program_is_in_its_log() -> None:
     script = "from slurm.pump import take_stderr; take_stderr('worker'); raise ZeroDivisionError('why')"
-    done = subprocess.run([sys.executable, "-c", script], cwd=PROJECT, capture_output=True, timeout=TIMEOUT_S, check=False)
+    done = subprocess.run([sys.executable, "-c", script], cwd=PROJECT, capture_output=True, timeout=TIMEOUT_S * patience(), check=False)
     lines = said(done.stdout)
     assert (done.returncode, done.stderr) == (1, b"")
     assert (lines[0]["level"], lines[-1]["level"], lines[-1]["message"]) == ("error", "error", "ZeroDivisionError: why")

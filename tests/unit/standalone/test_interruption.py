@@ -4,6 +4,8 @@ import signal
 import subprocess
 import sys
 
+from tests.patience import patience
+
 
 def test_interrupt_that_nothing_listens_to_ends_the_command_all_the_same() -> None:
     """A library may swallow a KeyboardInterrupt, or a thread be waited for."""
@@ -23,5 +25,5 @@ with interruption.stoppable():
         assert process.stdout
         process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=60 * patience())
     assert (process.returncode, said) == (130, "Interrupted. What was done stays; the same command finishes it.\n")

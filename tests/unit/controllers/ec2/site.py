@@ -32,6 +32,7 @@ from controllers.runtime.structs import KUBE_NODES, PODS
 from names import annotations
 from tests.fakes.clock import eventually
 from tests.fakes.kubernetes import FakeKubernetes
+from tests.patience import patience
 
 REGION = "eu-west-1"
 TOKEN = "0123456789abcdef"
@@ -202,7 +203,7 @@ class Site:
             **changes,
         }
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        async with httpx2.AsyncClient(trust_env=False, verify=False, timeout=10) as client:
+        async with httpx2.AsyncClient(trust_env=False, verify=False, timeout=10 * patience()) as client:
             answer = await client.post(f"http://127.0.0.1:{self.port}/steps", json=body, headers=headers)
         return answer.status_code, answer.text
 

@@ -20,6 +20,7 @@ from controllers.runtime.clock import Clock
 from controllers.slurm.client import SlurmClient
 from controllers.slurm.tokens import TokenSource
 from tests.fakes.kubernetes import FakeKubernetes, ResourceLike
+from tests.patience import patience
 from tests.unit.controllers.page.examples import NOW, cluster, day, node_set, queue
 from tests.unit.controllers.slurm.fake_rest import FakeRest
 
@@ -55,7 +56,7 @@ class Served:
         async def put() -> None:
             self.kubernetes.put(resource, manifest)
 
-        asyncio.run_coroutine_threadsafe(put(), self.loop).result(30)
+        asyncio.run_coroutine_threadsafe(put(), self.loop).result(30 * patience())
 
     def put_jobs(self, rows: Sequence[dict[str, str]]) -> None:
         """What squeue lists."""
@@ -69,7 +70,7 @@ class Served:
     def read(self) -> None:
         """Has the page read now, and waits for it. From the test's thread."""
         assert self.loop is not None
-        asyncio.run_coroutine_threadsafe(self.page.read(), self.loop).result(30)
+        asyncio.run_coroutine_threadsafe(self.page.read(), self.loop).result(30 * patience())
 
     def when_told(self, is_so: Callable[[StatusPage], bool]) -> None:
         """Waits until the page's informers know that. From the test's thread."""
@@ -79,7 +80,7 @@ class Served:
             while not is_so(self.page):
                 await asyncio.sleep(0.01)
 
-        asyncio.run_coroutine_threadsafe(asyncio.wait_for(wait(), 30), self.loop).result(60)
+        asyncio.run_coroutine_threadsafe(asyncio.wait_for(wait(), 30 * patience()), self.loop).result(60 * patience())
 
 
 @asynccontextmanager
@@ -94,7 +95,7 @@ async def serving(folder: Path, hidden: frozenset[str] = frozenset(), history: S
     url = f"http://127.0.0.1:{rest.sockets[0].getsockname()[1]}"
     async with FakeKubernetes() as kubernetes:
         api = connect(kubernetes.config())
-        async with SlurmClient(url, TokenSource(key, time.time), jobs_url=url) as client:
+        async with SlurmClient(url, TokenSource(key, time.time), deadline_s=10 * patience(), jobs_url=url) as client:
             clock = Clock(wall=lambda: NOW + time.monotonic() - began + served.later_s)
             settings = Settings(
                 cluster="dev", namespace="slurm", slurmrestd=url, jwt_key=key, history=folder / "history.json", hidden=hidden
@@ -122,7 +123,7 @@ def in_thread(folder: Path, hidden: frozenset[str] = frozenset(), history: Seque
     thread.start()
 
     def run(coroutine: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(coroutine, loop).result(60)
+        return asyncio.run_coroutine_threadsafe(coroutine, loop).result(60 * patience())
 
     manager = serving(folder, hidden, history)
     served = run(manager.__aenter__())
@@ -132,7 +133,7 @@ def in_thread(folder: Path, hidden: frozenset[str] = frozenset(), history: Seque
         run(manager.__aexit__(None, None, None))
         run(_end_all())
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(10 * patience())
         loop.close()
 
 

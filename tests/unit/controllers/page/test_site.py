@@ -12,6 +12,7 @@ from controllers.page.settings import read_settings
 from controllers.page.site import is_own_name
 from controllers.runtime.environment import SettingsError
 from tests.fakes.requests import Request
+from tests.patience import patience
 from tests.unit.controllers.page.examples import job_row, node_row, slurm_node
 from tests.unit.controllers.page.served import serving
 from tests.unit.test_rights import used
@@ -24,7 +25,7 @@ def anyio_backend() -> str:
 
 @pytest.mark.anyio
 async def test_data_is_packed_and_sent_once(tmp_path: Path) -> None:
-    async with serving(tmp_path) as served, httpx2.AsyncClient(base_url=served.url, trust_env=False) as client:
+    async with serving(tmp_path) as served, httpx2.AsyncClient(base_url=served.url, trust_env=False, timeout=5 * patience()) as client:
         served.put_nodes([node_row("gpu-0")])
         await served.page.read()
         first = await client.get("/data.json")
@@ -40,7 +41,7 @@ async def test_data_is_packed_and_sent_once(tmp_path: Path) -> None:
 
 @pytest.mark.anyio
 async def test_page_names_no_other_host_and_runs_nothing_but_itself(tmp_path: Path) -> None:
-    async with serving(tmp_path) as served, httpx2.AsyncClient(base_url=served.url, trust_env=False) as client:
+    async with serving(tmp_path) as served, httpx2.AsyncClient(base_url=served.url, trust_env=False, timeout=5 * patience()) as client:
         page = await client.get("/")
         policy = page.headers["content-security-policy"]
         assert policy.startswith("default-src 'none'; script-src 'sha256-")
@@ -74,7 +75,7 @@ def test_page_knows_its_names(host: str, is_own: bool) -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("path", ["/", "/data.json", "/jobs.json?user=alice"])
 async def test_website_of_another_name_reads_nothing(tmp_path: Path, path: str) -> None:
-    async with serving(tmp_path) as served, httpx2.AsyncClient(base_url=served.url, trust_env=False) as client:
+    async with serving(tmp_path) as served, httpx2.AsyncClient(base_url=served.url, trust_env=False, timeout=5 * patience()) as client:
         assert (await client.get(path)).status_code == 200
         refused = await client.get(path, headers={"Host": "evil.example:8080"})
         assert (refused.status_code, "page.hosts" in refused.text) == (421, True)
@@ -83,14 +84,14 @@ async def test_website_of_another_name_reads_nothing(tmp_path: Path, path: str) 
 @pytest.mark.anyio
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
 async def test_nothing_can_be_changed(tmp_path: Path, method: str) -> None:
-    async with serving(tmp_path) as served, httpx2.AsyncClient(base_url=served.url, trust_env=False) as client:
+    async with serving(tmp_path) as served, httpx2.AsyncClient(base_url=served.url, trust_env=False, timeout=5 * patience()) as client:
         assert (await client.request(method, "/data.json")).status_code == 405
         assert (await client.request("HEAD", "/")).content == b""
 
 
 @pytest.mark.anyio
 async def test_silent_slurm_leaves_the_last_reading_with_its_age_and_the_reason(tmp_path: Path) -> None:
-    async with serving(tmp_path) as served, httpx2.AsyncClient(base_url=served.url, trust_env=False) as client:
+    async with serving(tmp_path) as served, httpx2.AsyncClient(base_url=served.url, trust_env=False, timeout=5 * patience()) as client:
         served.put_nodes([node_row("gpu-0")])
         served.put_jobs([job_row("7")])
         await served.page.read()
@@ -108,7 +109,7 @@ async def test_silent_slurm_leaves_the_last_reading_with_its_age_and_the_reason(
 
 @pytest.mark.anyio
 async def test_own_jobs_are_asked_for_by_name(tmp_path: Path) -> None:
-    async with serving(tmp_path) as served, httpx2.AsyncClient(base_url=served.url, trust_env=False) as client:
+    async with serving(tmp_path) as served, httpx2.AsyncClient(base_url=served.url, trust_env=False, timeout=5 * patience()) as client:
         served.put_jobs([job_row("7"), job_row("8", user="bob")])
         await served.page.read()
         assert [job["id"] for job in (await client.get("/jobs.json?user=bob")).json()["jobs"]] == ["8"]

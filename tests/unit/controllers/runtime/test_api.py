@@ -13,6 +13,7 @@ from controllers.runtime.errors import ApiError, Conflict, Gone, NotFound, Refus
 from controllers.runtime.structs import CONFIG_MAPS, KUBE_NODES, PODS, ConfigMap, Resource
 from tests.fakes.kubernetes import FakeKubernetes
 from tests.fakes.requests import Failure
+from tests.patience import patience
 from tests.unit.controllers.runtime.examples import config_map, pod
 
 pytestmark = pytest.mark.anyio
@@ -228,7 +229,7 @@ CALLS: dict[str, Call] = {
 @pytest.mark.parametrize("call", [pytest.param(call, id=name) for name, call in CALLS.items()])
 async def test_no_answer_is_unreachable_within_the_deadline(server: FakeKubernetes, api: Api, call: Call, what: Any) -> None:
     server.fail(Failure(what))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(5 * patience()):
         with pytest.raises(Unreachable):
             await call(api)
 

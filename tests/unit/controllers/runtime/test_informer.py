@@ -12,6 +12,7 @@ from tests.fakes.clock import FakeClock, eventually
 from tests.fakes.kubernetes import FakeKubernetes
 from tests.fakes.objects import Fault
 from tests.fakes.requests import Failure
+from tests.patience import patience
 from tests.unit.controllers.runtime.examples import pod
 
 pytestmark = pytest.mark.anyio
@@ -145,8 +146,8 @@ async def test_bookmark_moves_the_place_where_the_next_watch_begins(server: Fake
 
 async def test_slow_list_is_given_up_at_its_deadline(server: FakeKubernetes, api: Api) -> None:
     server.fail(Failure("hang", verb="list"))
-    async with Watched(api, Pace(list_deadline_s=0.05, backoff_base_s=0.001)).running() as watched:
-        async with asyncio.timeout(5):
+    async with Watched(api, Pace(list_deadline_s=0.05 * patience(), backoff_base_s=0.001)).running() as watched:
+        async with asyncio.timeout(5 * patience()):
             await watched.informer.synced.wait()
 
 

@@ -8,6 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter
 
 from controllers.runtime import serve
+from tests.patience import patience
 
 pytestmark = pytest.mark.anyio
 
@@ -23,7 +24,7 @@ class Probed:
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
 
     async def get(self, path: str, method: str = "GET", port: int = 0) -> httpx2.Response:
-        async with httpx2.AsyncClient(trust_env=False) as client:
+        async with httpx2.AsyncClient(trust_env=False, timeout=5 * patience()) as client:
             return await client.request(method, f"http://127.0.0.1:{port or self.port}{path}")
 
     async def probe(self, path: str) -> httpx2.Response:
@@ -114,7 +115,7 @@ async def test_post_reaches_the_path_that_takes_it_and_no_other() -> None:
 
     server = await serve.listener(posts={"/steps": take}).start(0, "127.0.0.1")
     url = f"http://127.0.0.1:{server.port}"
-    async with httpx2.AsyncClient(trust_env=False) as client:
+    async with httpx2.AsyncClient(trust_env=False, timeout=5 * patience()) as client:
         answer = await client.post(f"{url}/steps", json={"step": 1}, headers={"Authorization": "Bearer x"})
         assert (answer.status_code, answer.text) == (200, "Bearer x")
         refused = [

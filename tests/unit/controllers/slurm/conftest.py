@@ -8,6 +8,7 @@ import pytest
 
 from controllers.slurm.client import SlurmClient
 from controllers.slurm.tokens import TokenSource
+from tests.patience import patience
 from tests.unit.controllers.slurm.fake_rest import FakeRest
 
 
@@ -27,6 +28,6 @@ async def client(rest: FakeRest, tmp_path: Path) -> AsyncIterator[SlurmClient]:
     key.write_bytes(b"key")
     server = await asyncio.start_server(rest.serve, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with SlurmClient(url, TokenSource(key, lambda: rest.wall), deadline_s=0.5, jobs_url=url) as client:
+    async with SlurmClient(url, TokenSource(key, lambda: rest.wall), deadline_s=0.5 * patience(), jobs_url=url) as client:
         yield client
     server.close()

@@ -9,6 +9,7 @@ from prometheus_client import REGISTRY
 
 from controllers.slurm.client import SlurmClient, SlurmError, SlurmRefused, SlurmUnauthorized, SlurmUnreachable
 from controllers.slurm.metrics import request_name
+from tests.patience import patience
 from tests.unit.controllers.slurm.fake_rest import FAULT, NODE, NODES, FakeRest
 
 
@@ -72,7 +73,7 @@ async def test_reason_that_is_not_utf8_costs_its_bad_byte_only(client: SlurmClie
 async def test_no_answer_ends_within_the_deadline(client: SlurmClient, rest: FakeRest, what: str) -> None:
     rest.behave = lambda target: what if "nodes" in target else ""
     with pytest.raises(SlurmUnreachable):
-        await asyncio.wait_for(client.nodes(), 5)
+        await asyncio.wait_for(client.nodes(), 5 * patience())
 
 
 @pytest.mark.anyio
@@ -140,7 +141,7 @@ async def test_reading_survives_a_restart_of_slurmrestd_and_a_change_is_not_made
         cuts -= 1
         return "cut" if cuts >= 0 else ""
 
-    client._deadline_s = 10  # pyright: ignore[reportPrivateUsage]
+    client._deadline_s = 10 * patience()  # pyright: ignore[reportPrivateUsage]
     rest.behave = behave
     assert await client.nodes() is not None
     cuts = 1

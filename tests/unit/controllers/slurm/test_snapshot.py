@@ -9,6 +9,7 @@ from controllers.slurm.client import SlurmClient, SlurmUnreachable
 from controllers.slurm.snapshot import Poller
 from controllers.slurm.structs import Jobs
 from tests.fakes.clock import eventually
+from tests.patience import patience
 from tests.unit.controllers.slurm.fake_rest import JOB, JOBS, NODE, NODES, FakeRest
 
 
@@ -130,7 +131,7 @@ async def test_list_of_jobs_that_takes_long_holds_up_no_reading_of_nodes_and_is_
     rest.answers["jobs/"] = (200, {**JOBS, "jobs": [JOB]})
     rest.delays["/jobs/"] = listed = asyncio.Event()
     for _ in range(20):
-        snapshot = await asyncio.wait_for(poller.fresh(), 5)
+        snapshot = await asyncio.wait_for(poller.fresh(), 5 * patience())
         assert (set(snapshot.nodes), snapshot.jobs, snapshot.jobs_error) == ({"gpu-0"}, (), "")
         await poller.poll()
     assert lists_of_jobs(rest) == 1

@@ -9,6 +9,7 @@ import pytest
 
 from programs.backup.plan import name_of
 from tests.log_lines import as_words
+from tests.patience import patience
 
 PROJECT = Path(__file__).parents[4]
 FUTURE = "2099-01-01T00-00-00Z"
@@ -80,7 +81,7 @@ def run(folder: Path, act: str, prepare: str = "", **env: str) -> subprocess.Com
         **env,
     }
     command = [sys.executable, "-c", program, str(folder)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=variables, cwd=PROJECT)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60 * patience(), env=variables, cwd=PROJECT)
 
 
 def log_of(done: subprocess.CompletedProcess[str]) -> str:

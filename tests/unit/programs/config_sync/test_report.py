@@ -10,6 +10,7 @@ import pytest
 
 from programs.config_sync.report import LIVE, Desk, Report, find_keys
 from slurm.files import content_hash
+from tests.patience import patience
 
 
 def test_latest_report_is_given_and_nothing_else() -> None:
@@ -18,10 +19,10 @@ def test_latest_report_is_given_and_nothing_else() -> None:
     try:
         url = f"http://127.0.0.1:{server.ports[0]}"
         desk.report = Report("ab12", LIVE, "all have them", "a-0")
-        with urllib.request.urlopen(f"{url}/files", timeout=5) as answer:
+        with urllib.request.urlopen(f"{url}/files", timeout=5 * patience()) as answer:
             assert json.load(answer) == {"files": "ab12", "state": "live", "message": "all have them", "held": "a-0", "keys": {}}
         with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(f"{url}/etc/slurm/slurm.conf", timeout=5)
+            urllib.request.urlopen(f"{url}/etc/slurm/slurm.conf", timeout=5 * patience())
     finally:
         server.close()
 

@@ -18,6 +18,7 @@ from programs.munged.keys import WAITS
 from slurm.commands import SlurmError
 from slurm.ended import LATE_S, LONGEST_PAUSE_S, LOOK_BACK_S, pause_s
 from slurm.listen import InThread
+from tests.patience import patience
 from tests.unit.programs.metrics.recorded import NOW, job, node, of, samples
 
 SETTINGS = Settings(accounting=True, accounts=2, checks={"gpu": {"disk": "job"}})
@@ -186,7 +187,7 @@ def serve() -> Iterator[Callable[[Readings], http.client.HTTPConnection]]:
 
     def start(readings: Readings) -> http.client.HTTPConnection:
         servers.append(InThread((listener(readings), 0)))
-        return http.client.HTTPConnection("127.0.0.1", servers[-1].ports[0], timeout=5)
+        return http.client.HTTPConnection("127.0.0.1", servers[-1].ports[0], timeout=5 * patience())
 
     yield start
     for server in servers:
@@ -221,13 +222,13 @@ def test_scrape_is_answered_while_a_reading_hangs(serve: Callable[[Readings], ht
 
     def hang(*_: str) -> str:
         asked.set()
-        go_on.wait(10)
+        go_on.wait(60 * patience())
         raise SlurmError("given up")
 
     collector = Collector(SETTINGS, hang)
     reading = threading.Thread(target=collector.read, args=("nodes",))
     reading.start()
-    assert asked.wait(5)
+    assert asked.wait(5 * patience())
     connection = serve(collector.readings)
     connection.request("GET", "/metrics")
     answer = connection.getresponse()

@@ -14,6 +14,7 @@ from names import ports
 from programs.munged import daemon, keys
 from programs.munged.daemon import Munged, dial
 from programs.munged.plan import Dial, Step
+from tests.patience import patience
 
 
 @pytest.fixture
@@ -45,9 +46,9 @@ def port() -> Iterator[int]:
 
 
 def until(what: str, folder: Path, text: str) -> None:
-    end = time.monotonic() + 30
+    began = time.monotonic()
     while not (folder / what).exists() or (folder / what).read_text() != text:
-        assert time.monotonic() < end, what
+        assert time.monotonic() - began < 30 * patience(), what
         time.sleep(0.01)
 
 
@@ -74,13 +75,13 @@ def test_other_key_waits_while_slurmctld_listens_and_is_taken_when_it_is_silent(
         assert (folder / "KEY").read_text() == "a\n"
         answers[0] = Dial.REFUSED
         until("started", folder, "a\nb\n")
-        end = time.monotonic() + 30
+        began = time.monotonic()
         while (folder / "WAITS").exists() or len(said) < 2:
-            assert time.monotonic() < end
+            assert time.monotonic() - began < 30 * patience()
             time.sleep(0.01)
     finally:
         munged.stop()
-        thread.join(30)
+        thread.join(30 * patience())
     assert said == ["another key has come; it waits until slurmctld stops listening", "munged runs with another key"]
     assert codes == [-15]
 
@@ -106,7 +107,7 @@ def test_watch_goes_on_while_no_thread_can_be_started(folder: Path, monkeypatch:
         until("started", folder, "a\nb\n")
     finally:
         munged.stop()
-        thread.join(30)
+        thread.join(30 * patience())
     assert "could not look after the key, trying again: can't start new thread" in said
 
 
@@ -174,10 +175,10 @@ sys.exit(run.main())
     root = Path(__file__).parents[4]
     (folder / "broken").touch()
     command = [sys.executable, "-c", code]
-    assert subprocess.run(command, cwd=root, env=environment, timeout=60, check=False).returncode == 3
+    assert subprocess.run(command, cwd=root, env=environment, timeout=60 * patience(), check=False).returncode == 3
     (folder / "broken").unlink()
     (folder / "started").unlink()
     with subprocess.Popen(command, cwd=root, env=environment) as running:
         until("started", folder, "a\n")
         running.terminate()
-        assert running.wait(30) == 0
+        assert running.wait(30 * patience()) == 0

@@ -151,16 +151,18 @@ def installed(folder: Path, **outputs: str) -> list[str]:
 def between(program: list[str], mine: dict[str, float], theirs: dict[str, float], seconds: int = 1) -> list[PortTest]:
     """A run of both tasks, over a connection of their own."""
     one, other = socket.socketpair()
-    rank_1 = threading.Thread(target=ib.serve, args=(Line(other, 20), program, theirs, seconds))
+    rank_1 = threading.Thread(target=ib.serve, args=(Line(other, 20 * patience()), program, theirs, seconds))
     rank_1.start()
     try:
-        return ib.write(Line(one, 20), "127.0.0.1", program, mine, seconds)
+        return ib.write(Line(one, 20 * patience()), "127.0.0.1", program, mine, seconds)
     finally:
-        rank_1.join(20)
+        rank_1.join(20 * patience())
         assert not rank_1.is_alive()
 
 
-def test_each_shared_port_is_written_to(tmp_path: Path) -> None:
+def test_each_shared_port_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in ("_AROUND_S", "_CONNECTS_S"):
+        monkeypatch.setattr(ib, limit, getattr(ib, limit) * patience())
     program = installed(tmp_path, mlx5_0=recorded.ib("391.42"), mlx5_1=recorded.IB_LOST)
     mine, theirs = {PORT: 400.0, "mlx5_1/1": 400.0, "mlx5_2/1": 400.0}, {PORT: 400.0, "mlx5_1/1": 400.0, "mlx5_3/1": 400.0}
     fine, lost = between(program, mine, theirs)
@@ -171,6 +173,7 @@ def test_each_shared_port_is_written_to(tmp_path: Path) -> None:
 
 def test_server_that_does_not_start_is_told_and_nobodys_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ib, "_CONNECTS_S", 0)
+    monkeypatch.setattr(ib, "_ENDS_S", 2 * patience())
     program = installed(tmp_path, mlx5_0=recorded.ib("391.42"))
     (tmp_path / "server-fails").touch()
     [test] = between(program, {PORT: 400.0}, {PORT: 400.0})
@@ -202,12 +205,12 @@ def test_tasks_of_one_step_meet_and_others_are_turned_away(monkeypatch: pytest.M
         return ports
 
     monkeypatch.setattr(meeting, "ports_of", same)
-    waits = threading.Thread(target=lambda: met.append(meeting.wait_for_other("7.0", 5, 20)))
+    waits = threading.Thread(target=lambda: met.append(meeting.wait_for_other("7.0", 5, 20 * patience())))
     waits.start()
     with pytest.raises(OSError, match=r"127\.0\.0\.1 did not answer within 2 s"):
         meeting.go_to_other("127.0.0.1", "8.0", 5, 2)
-    line = meeting.go_to_other("127.0.0.1", "7.0", 5, 20)
-    waits.join(20)
+    line = meeting.go_to_other("127.0.0.1", "7.0", 5, 20 * patience())
+    waits.join(20 * patience())
     line.send(a=1)
     assert met[0].receive() == {"a": 1}
     met[0].close()
@@ -217,10 +220,10 @@ def test_tasks_of_one_step_meet_and_others_are_turned_away(monkeypatch: pytest.M
 
 def test_taken_ports_are_passed_over() -> None:
     with meeting.listen(meeting.ports_of("9.0")[0]):
-        waits = threading.Thread(target=lambda: meeting.wait_for_other("9.0", 5, 20).close())
+        waits = threading.Thread(target=lambda: meeting.wait_for_other("9.0", 5, 20 * patience()).close())
         waits.start()
-        meeting.go_to_other("127.0.0.1", "9.0", 2, 20).close()
-        waits.join(20)
+        meeting.go_to_other("127.0.0.1", "9.0", 2, 20 * patience()).close()
+        waits.join(20 * patience())
     assert not waits.is_alive()
 
 
@@ -232,15 +235,15 @@ def test_nobody_comes() -> None:
 def test_tasks_meet_beside_strangers_who_hold_and_drip() -> None:
     """One that is silent, and one that says a byte now and then, would each have had a second of the half minute again and again."""
     met: list[Line] = []
-    waits = threading.Thread(target=lambda: met.append(meeting.wait_for_other("11.0", 5, 20)))
+    waits = threading.Thread(target=lambda: met.append(meeting.wait_for_other("11.0", 5, 20 * patience())))
     waits.start()
     [first, *_] = meeting.ports_of("11.0")
     strangers = [until_it_listens(first) for _ in range(100)]
     for stranger in strangers[50:]:
         with contextlib.suppress(ConnectionError):
             stranger.sendall(b"{")
-    line = meeting.go_to_other("127.0.0.1", "11.0", 5, 20)
-    waits.join(20)
+    line = meeting.go_to_other("127.0.0.1", "11.0", 5, 20 * patience())
+    waits.join(20 * patience())
     line.send(a=1)
     assert met[0].receive() == {"a": 1}
     for each in (*strangers, line, *met):
@@ -286,7 +289,7 @@ def ranks(folder: Path, token: str) -> dict[str, Any]:
     )
     rank_1.start()
     done = run_check("ib", BOTH, folder, SLURM_PROCID="0", SLURMD_NODENAME="node-1", **step)
-    rank_1.join(60)
+    rank_1.join(90 * patience())
     return answer(done)
 
 

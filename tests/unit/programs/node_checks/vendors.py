@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from programs.node_checks.bundle import bundle
+from tests.patience import patience
 
 CHECKS = Path(__file__).parents[4] / "programs/node_checks"
 RECORD = 'printf "%s " "$@" >"$here/words"'
@@ -31,14 +32,16 @@ def stand_in(folder: Path, name: str, output: str, code: int = 0, errors: str = 
 def run_check(
     check: str, settings: dict[str, Any], folder: Path, timeout_s: float = 30, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """The check's job on a node whose PATH has this folder before the system's, ended by timeout(1) as in programs/node_checks/slurm.py."""
+    """The check's job on a node whose PATH has this folder before the system's, ended by timeout(1) as in programs/node_checks/slurm.py,
+    by the machine's pace."""
+    limit_s = timeout_s * patience()
     return subprocess.run(
-        ["timeout", "--kill-after=5", str(timeout_s), sys.executable, "-I", "-", json.dumps(settings)],
+        ["timeout", "--kill-after=5", str(limit_s), sys.executable, "-I", "-", json.dumps(settings)],
         input=bundle(CHECKS / f"{check}.py"),
         capture_output=True,
         text=True,
         env={"PATH": f"{folder}{os.pathsep}/usr/bin:/bin", **environment},
-        timeout=60,
+        timeout=limit_s + 30 * patience(),
         check=False,
     )
 
@@ -51,9 +54,9 @@ def answer(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 
 def wait_until(holds: Callable[[], bool]) -> bool:
-    """True once it holds; False where it does not after 10 s."""
-    end = time.monotonic() + 10
-    while not (held := holds()) and time.monotonic() < end:
+    """True once it holds; False where it does not after 10 s, by the machine's pace."""
+    began = time.monotonic()
+    while not (held := holds()) and time.monotonic() - began < 10 * patience():
         time.sleep(0.01)
     return held
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.log_lines import as_words
+from tests.patience import patience
 
 ROOT = Path(__file__).parents[4]
 NODE = '{"nodes": [{"name": "gpu-0", "state": ["%s"], "reason": "fan *is loud", "partitions": []}]}'
@@ -45,7 +46,7 @@ def stop(folder: Path, before: str) -> subprocess.CompletedProcess[str]:
 
 def run(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "SLIPWAY_DRAIN_GRACE_S": "20"}
-    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
+    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60 * patience())
 
 
 @pytest.mark.parametrize(
