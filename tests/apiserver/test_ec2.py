@@ -15,6 +15,7 @@ from moto import mock_aws
 
 from components import ec2
 from configs.models.ec2 import Ec2
+from controllers.ec2 import steps
 from controllers.ec2.settings import Settings
 from controllers.ec2.source import Source
 from controllers.ec2.steps import Steps
@@ -120,7 +121,8 @@ class Real:
 
 
 @pytest.fixture
-async def real(server: ApiServer, tmp_path: Path) -> AsyncIterator[Real]:
+async def real(server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Real]:
+    monkeypatch.setattr(steps, "DECIDED_S", steps.DECIDED_S * patience())
     if f"namespace/{SPACE}" not in server.run_kubectl("get", "namespaces", "-o", "name"):
         server.make_namespace(SPACE)
     items = [ec2.build_service_account(ARGS), *ec2.build_roles(ARGS)]

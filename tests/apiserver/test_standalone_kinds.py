@@ -149,8 +149,10 @@ def test_first_up_brings_the_kind_then_its_objects_and_waits_for_what_the_stack_
 
 
 def test_object_that_does_not_get_ready_is_named_with_the_controllers_words(widgets: Widgets) -> None:
-    with widgets.controlled(lambda: widgets.say(ready=False, phase="Degraded", why="No node has room.")):
-        said = widgets.run("up", *within(10), code=1)
+    with widgets.controlled(widgets.say):
+        widgets.run("up", *within(120))
+    widgets.say(ready=False, phase="Degraded", why="No node has room.")
+    said = widgets.run("up", "--timeout", "2", code=1)
     assert re.search(r"Not ready after \d+ s", said)
     assert "Widget one: Degraded: No node has room." in said
     with widgets.controlled(widgets.say):
@@ -158,9 +160,10 @@ def test_object_that_does_not_get_ready_is_named_with_the_controllers_words(widg
 
 
 def test_every_expression_of_a_wait_counts(widgets: Widgets) -> None:
-    widgets.extra = ["-c", 'app.wait=["condition=Ready","jsonpath={.status.address}"]']
     with widgets.controlled(widgets.say):
-        assert "Widget one: {.status.address} is not there yet" in widgets.run("up", *within(10), code=1)
+        widgets.run("up", *within(120))
+    widgets.extra = ["-c", 'app.wait=["condition=Ready","jsonpath={.status.address}"]']
+    assert "Widget one: {.status.address} is not there yet" in widgets.run("up", "--timeout", "2", code=1)
 
 
 def test_wait_that_cannot_be_understood_is_refused_before_anything_is_made(widgets: Widgets) -> None:
@@ -213,7 +216,7 @@ def test_destroy_waits_for_finalizers_leaves_the_kind_and_the_next_up_takes_it_o
     finalizers = ("-c", 'app.finalizers=["example.com/drain"]')
     with widgets.controlled(lambda: widgets.say(phase="Deleting", why="one-1 still busy.")):
         widgets.run("up", *finalizers, *within(120))
-    said = widgets.run("destroy", "--yes", *within(10), code=1)
+    said = widgets.run("destroy", "--yes", "--timeout", "10", code=1)
     assert re.search(r"Not gone after \d+ s; the deletion goes on by itself", said)
     assert f"Widget {widgets.namespace}/one waits for its finalizer example.com/drain (Deleting: one-1 still busy.)" in said
     assert f"CustomResourceDefinition widgets.{widgets.namespace}.example.com stays in the cluster" in said

@@ -5,10 +5,19 @@ from collections.abc import Iterator
 import pytest
 from moto import mock_aws
 
+from controllers.ec2 import steps
+from tests.patience import patience
+
 
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request is decided on by the machine's pace."""
+    monkeypatch.setattr(steps, "DECIDED_S", steps.DECIDED_S * patience())
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -12,6 +12,7 @@ from controllers.runtime.errors import ApiError
 from controllers.runtime.structs import CONFIG_MAPS, KUBE_NODES
 from tests.fakes.clock import eventually
 from tests.fakes.requests import Failure
+from tests.patience import patience
 from tests.unit.controllers.ec2.site import TOKEN, Site, over_the_network, site
 from tests.unit.controllers.ec2.test_source import other_ec2, refusal
 
@@ -130,9 +131,10 @@ async def test_record_that_cannot_be_read_means_no_reboot(tmp_path: Path) -> Non
 async def test_record_whose_answer_is_lost_is_followed_by_one_reboot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: Any) -> None:
     async with site(tmp_path) as (made, [instance]):
         await made.look()  # the connection is there
+        slow = patience()
         with monkeypatch.context() as patched:
-            patched.setattr("controllers.ec2.steps.DECIDED_S", 1 if what == "slow" else 3)
-            made.server.fail(Failure(what, verb="create", plural="configmaps", seconds=1.5 if what == "slow" else 0))
+            patched.setattr("controllers.ec2.steps.DECIDED_S", slow if what == "slow" else 3 * slow)
+            made.server.fail(Failure(what, verb="create", plural="configmaps", seconds=1.5 * slow if what == "slow" else 0))
             assert (await made.ask(0, instance))[0] == 503
         await eventually(lambda: len(records(made)) == 1)
         assert made.amazon.reboots == []

@@ -25,6 +25,7 @@ from slurm.reasons import ADMISSION, NOT_RESPONDING, is_drain_of_a_pod
 from tests.fakes.clock import eventually
 from tests.fakes.kubernetes import FakeKubernetes
 from tests.fakes.requests import Failure
+from tests.patience import patience
 
 KEY: Key = ("slurm", "gpu")
 READY = [{"type": "Ready", "status": "True"}]
@@ -220,7 +221,8 @@ class Process:
     def __init__(self, server: FakeKubernetes, slurm: MemorySlurm) -> None:
         self.later_s = 0.0
         """How much later it is than on the machine's clock."""
-        clock = Clock(now=lambda: time.monotonic() + self.later_s, wall=lambda: time.time() + self.later_s)
+        slow = patience()  # no reading of Slurm grows old because the machine is busy
+        clock = Clock(now=lambda: time.monotonic() / slow + self.later_s, wall=lambda: time.time() + self.later_s)
         self.api = connect(server.config())
         self.server = server
         by_set = {"nodeset": nodeset_of}

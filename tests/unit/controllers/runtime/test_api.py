@@ -264,7 +264,7 @@ async def test_watch_gives_lines_from_a_version_on(server: FakeKubernetes, api: 
     server.put(PODS, pod("gpu-0"))
     server.remove(PODS, ("slurm", "gpu-0"))
     seen: list[WatchEvent] = []
-    async with aclosing(api.watch(PODS, version, silence_s=5, last_s=60)) as batches:
+    async with aclosing(api.watch(PODS, version, silence_s=5 * patience(), last_s=60)) as batches:
         async for batch in batches:
             seen += [msgspec.json.decode(line, type=WatchEvent) for line in batch]
             if len(seen) == 2:
@@ -275,7 +275,7 @@ async def test_watch_gives_lines_from_a_version_on(server: FakeKubernetes, api: 
 
 
 async def test_silent_watch_is_broken_off(server: FakeKubernetes, api: Api) -> None:
-    async with aclosing(api.watch(PODS, "1", silence_s=0.05, last_s=60)) as batches:
+    async with aclosing(api.watch(PODS, "1", silence_s=0.05 * patience(), last_s=60)) as batches:
         assert await anext(batches) == []
         with pytest.raises(Unreachable, match="silent"):
             await anext(batches)

@@ -17,7 +17,7 @@ from tests.unit.controllers.slurm.fake_rest import JOB, JOBS, NODE, NODES, FakeR
 async def test_poller_keeps_the_last_reading_through_an_outage(client: SlurmClient, rest: FakeRest) -> None:
     changed: list[frozenset[str]] = []
     now = 1000.0
-    poller = Poller(client, lambda: now, changed.append)
+    poller = Poller(client, lambda: now, changed.append, jobs_wait_s=60 * patience())
     first = await poller.fresh()
     assert changed == [frozenset({"gpu-0"})]
     now += 1
@@ -66,7 +66,7 @@ def lists_of_jobs(rest: FakeRest) -> int:
 async def test_nodes_whose_jobs_change_are_told(client: SlurmClient, rest: FakeRest) -> None:
     now = 1000.0
     changed: list[frozenset[str]] = []
-    poller = Poller(client, lambda: now, changed.append)
+    poller = Poller(client, lambda: now, changed.append, jobs_wait_s=60 * patience())
     await poller.fresh()
     rest.answers["jobs/"] = (200, {**JOBS, "jobs": [JOB, {"job_id": 8, "job_state": ["PENDING"], "nodes": ""}]})
     rest.answers["nodes/"] = (304, b"")
@@ -85,7 +85,7 @@ async def test_nodes_whose_jobs_change_are_told(client: SlurmClient, rest: FakeR
 @pytest.mark.anyio
 async def test_jobs_are_asked_for_while_somebody_wants_them(client: SlurmClient, rest: FakeRest) -> None:
     wanted = False
-    poller = Poller(client, time.monotonic, wants_jobs=lambda: wanted)
+    poller = Poller(client, time.monotonic, wants_jobs=lambda: wanted, jobs_wait_s=60 * patience())
     rest.answers["jobs/"] = (200, {**JOBS, "jobs": [JOB]})
     assert (await poller.fresh()).jobs == ()
     assert lists_of_jobs(rest) == 0
@@ -104,7 +104,7 @@ async def test_nodes_are_known_without_the_list_of_jobs_which_is_asked_for_again
     client: SlurmClient, rest: FakeRest, what: str, said: str
 ) -> None:
     now = 1000.0
-    poller = Poller(client, lambda: now)
+    poller = Poller(client, lambda: now, jobs_wait_s=60 * patience())
     rest.answers["jobs/"] = (200, {**JOBS, "jobs": [JOB]})
     assert (await poller.fresh()).jobs
     rest.answers["jobs/"] = (500, {"errors": []})
