@@ -9,9 +9,10 @@ import shutil
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
+import pytest_timeout
 from hypothesis import settings
 
 from standalone.__main__ import RARELY
@@ -38,6 +39,13 @@ def bytecode_goes_with_its_folder(tmp_path_factory: pytest.TempPathFactory) -> I
 def pytest_report_header() -> str:
     """How patient the tests of real programs are."""
     return patience.describe()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> object:
+    """A test that waits by the machine's pace may last accordingly."""
+    plugin = cast(Any, pytest_timeout)
+    return plugin.pytest_timeout_set_timer(item, settings._replace(timeout=settings.timeout * patience.patience()))
 
 
 def pytest_collection_finish() -> None:
