@@ -4,6 +4,7 @@ import os
 import time
 from functools import cache
 from hashlib import sha256
+from math import ceil
 from pathlib import Path
 
 WORK_S = 0.04
@@ -13,6 +14,11 @@ WORK_S = 0.04
 def patience() -> float:
     """What to multiply a deadline by, now. Ask at every look at the clock: others may have come since the wait began."""
     return slowness(_work_s(), float(Path("/proc/loadavg").read_text().split()[0]), os.cpu_count() or 1)
+
+
+def seconds(quiet: float) -> int:
+    """A limit for a program that a test runs, in whole seconds: what is enough on a quiet machine, by the pace of this one now."""
+    return ceil(quiet * patience())
 
 
 def slowness(work_s: float, load: float, processors: int) -> float:

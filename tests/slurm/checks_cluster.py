@@ -4,29 +4,23 @@ import copy
 import json
 from collections.abc import Generator
 from contextlib import contextmanager
-from math import ceil
 from pathlib import Path
 from typing import Any
 
 from components.pods import program_command
-from names import variables
+from names import paths, variables
 from slurm.check_results import CheckResult, read_results
-from tests.patience import patience
+from tests.patience import seconds
 from tests.slurm.image_cluster import ALICE, NAMES, SLURM, STACK, ImageCluster, program_mount
-from tests.slurm.image_pods import Container, Machine, wait_for
+from tests.slurm.image_pods import PROJECT, Container, Machine, wait_for
 
 NODES = ("gpu-0", "gpu-1")
 
 
 def often() -> dict[str, str]:
     """Settings with which slurmd looks as often as the machine, now, has its looks end in time."""
-    limit_s = seconds(1)
+    limit_s = seconds(2)
     return {"HealthCheckInterval": str(limit_s + 1), "HealthCheckTimeout": str(limit_s)}
-
-
-def seconds(quiet: int) -> int:
-    """A limit for a program of the cluster, in whole seconds: what is enough on a quiet machine, by the pace of this one now."""
-    return ceil(quiet * patience())
 
 
 class ChecksCluster(ImageCluster):
@@ -42,7 +36,7 @@ class ChecksCluster(ImageCluster):
     def check_as_job(self, name: str, *words: str) -> Container:
         """What the CronJob of a check with this command runs."""
         node_set = {"name": "gpu", "size": len(NODES), "gpus": 0, "maxDrained": 1, "settings": {"command": words}}
-        limits = {"timeoutS": 60, "parallel": 2, "deadlineS": 60, "causeKind": "node"}
+        limits = {"timeoutS": seconds(60), "parallel": 2, "deadlineS": seconds(60), "causeKind": "node"}
         spec = json.dumps({"name": name, "check": "command", "nodeSets": [node_set], **limits})
         pod = "t-slurmctld-0"
         mounts = {"/etc/slurm": self.path("slurm"), "/run/munge": (self.empty(f"{pod}-munge"), True), **program_mount("node_checks")}
@@ -74,6 +68,10 @@ class ChecksCluster(ImageCluster):
 
     def job(self, job: str) -> dict[str, Any]:
         return json.loads(self.slurm("scontrol", "show", "job", job, "--json"))["jobs"][0]
+
+    def comment(self, job: str) -> str:
+        """Why the job did not start: the collector may have to write it more than once until Slurm takes it."""
+        return wait_for("a comment on the job", lambda: self.job(job)["admin_comment"])
 
     def noted(self, name: str, check: str = "gpu") -> CheckResult | None:
         """What Slurm keeps of a check."""
@@ -124,7 +122,10 @@ def running(folder: Path, prefix: str, image_root: Path) -> Generator[ChecksClus
     stack = {**STACK, "accounting": {"enabled": False}}
     cluster = ChecksCluster(machine, stack=stack, names={pod: NAMES[pod] for pod in ("t-slurmctld-0", *NODES)})
     try:
-        cluster.user_mounts = program_mount("node_checks")
+        tells = (PROJECT / "slurm/collector.py").read_text()
+        assert tells.count("_SEND_S = 5\n") == 1
+        (folder / "collector.py").write_text(tells.replace("_SEND_S = 5\n", f"_SEND_S = {seconds(5)}\n"))
+        cluster.user_mounts = {**program_mount("node_checks"), f"{paths.PACKAGES}/slurm/collector.py": (folder / "collector.py", True)}
         cluster.prepare()
         for pod in cluster.names:
             cluster.munged(pod)

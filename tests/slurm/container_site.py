@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.patience import patience
 from tests.slurm.image_pods import Machine, PodError, wait_for
 
 HOST = "registry.example.com"
@@ -165,7 +166,7 @@ class Registry:
         """Ends it, in the midst of what it sends."""
         if self.process is not None:
             self.process.kill()
-            self.process.wait(30)
+            self.process.wait(30 * patience())
             self.process = None
 
     def push(self, layout: Path, name: str) -> str:

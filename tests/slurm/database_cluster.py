@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from components.pods import program_command
+from names import variables
+from tests.patience import seconds
 from tests.slurm.image_cluster import ALICE, MYSQL, SLURM, STACK, ImageCluster, is_worker, program_mount
 from tests.slurm.image_pods import Container, Machine, wait_for
 
@@ -32,14 +34,14 @@ ARCHIVE_FOLDERS = "/archive/t:64030"
 DATABASE_MOUNTS = {**program_mount("backup"), **program_mount("database")}
 UNTIL_TOLD = "srun bash -c 'trap \"exit 0\" USR1; while true; do sleep 0.1; done'"
 """A job that runs until its step, called bash, gets the signal USR1."""
-LATEST = {"SLIPWAY_KEY_LATEST_S": "15"}
-"""munged's patience with a slurmctld that has another key already."""
 
 
 class DatabaseCluster(ImageCluster):
     """The cluster, with the words that its tests use."""
 
     first_munge_key: bytes = secrets.token_bytes(1024)
+    key_latest_s = 15
+    """munged's patience with a slurmctld that has another key already; longer than kubelets have for a key."""
     keep = 3
     state_interval_s = 60
 
@@ -64,10 +66,10 @@ class DatabaseCluster(ImageCluster):
         return self.path(f"munge-{pod}")
 
     def munged(self, pod: str, origin: str = "", more: Mapping[str, str] | None = None) -> None:
-        super().munged(pod, origin, {**LATEST, **(more or {})})
+        super().munged(pod, origin, {variables.KEY_LATEST_S: str(self.key_latest_s), **(more or {})})
 
-    def slurmd(self, node: str, drain_grace_s: int = 60, more: Mapping[str, str] | None = None) -> Container:
-        return super().slurmd(node, drain_grace_s, {**LATEST, **(more or {})})
+    def slurmd(self, node: str, drain_grace_s: int = 600, more: Mapping[str, str] | None = None) -> Container:
+        return super().slurmd(node, drain_grace_s, {variables.KEY_LATEST_S: str(self.key_latest_s), **(more or {})})
 
     def munge_log(self, pod: str) -> str:
         """What munged's script said in this pod."""
@@ -91,7 +93,7 @@ class DatabaseCluster(ImageCluster):
 
     def finish(self, container: Container, timeout_s: float = 120) -> tuple[int, str]:
         """Waits for the end of such a container; gives its code and all that it said."""
-        container.process.wait(timeout_s)
+        container.ended(timeout_s)
         return container.stop(), container.log
 
     def folders(self) -> tuple[int, str]:
@@ -233,7 +235,9 @@ def running(folder: Path, prefix: str, image: Path) -> Generator[DatabaseCluster
     machine = Machine(folder, image, prefix)
     machine.close()  # what a killed run left
     folder.mkdir(mode=0o755)
-    cluster = DatabaseCluster(machine, stack=STACK_OF_ONE, names=NAMES, key_spread_s=12)
+    commands_s = seconds(4)  # what a test does while pods have different keys
+    cluster = DatabaseCluster(machine, stack=STACK_OF_ONE, names=NAMES, key_spread_s=8 + commands_s)
+    cluster.key_latest_s = cluster.key_spread_s + 3
     try:
         for volume in ("backup", "archive"):
             machine.folder.joinpath(f"volume-{volume}").mkdir(mode=0o755)

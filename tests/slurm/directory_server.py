@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from local import packages
+from tests.patience import patience
 from tests.slurm.image_pods import PodError, wait_for
 
 BASE = "dc=example,dc=test"
@@ -111,7 +112,7 @@ class DirectoryServer:
         """Ends slapd without a warning."""
         if self.process is not None:
             self.process.kill()
-            self.process.wait(10)
+            self.process.wait(10 * patience())
             self.process = None
 
     def add(self, dn: str, classes: Sequence[str], **attributes: Value) -> None:
@@ -141,7 +142,7 @@ class DirectoryServer:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=60 * patience(),
             check=False,
             env={"LDAPTLS_CACERT": str(self.folder / "ca.crt"), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
         )

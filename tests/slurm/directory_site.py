@@ -9,6 +9,7 @@ from components.pods import pod_defaults
 from configs.load import load_cluster
 from configs.render import users
 from tests import ssh
+from tests.patience import patience
 from tests.slurm.directory_server import BASE, PASSWORD, READER, DirectoryServer
 from tests.slurm.image_cluster import ALICE, ImageCluster
 from tests.slurm.image_pods import Container, PodError, wait_for
@@ -89,7 +90,7 @@ class Site(ImageCluster):
     def prepare_folder(self) -> tuple[int, str]:
         """Runs the init container; gives its exit code and what it said."""
         prepare = self.run_container(self.pod["initContainers"][0])
-        code = prepare.process.wait(120)
+        code = prepare.ended()
         prepare.stop()
         return code, prepare.log
 
@@ -151,7 +152,7 @@ class Site(ImageCluster):
         full = ["nsenter", f"--net=/run/netns/{self.machine.prefix}hub", "ssh", "-p", "2222", "-i", str(self.key)]
         full += ssh.options("ConnectTimeout=60")
         target = f"{user}@{self.machine.addresses['t-login']}"
-        done = subprocess.run([*full, target, command], capture_output=True, text=True, timeout=180, check=False)
+        done = subprocess.run([*full, target, command], capture_output=True, text=True, timeout=180 * patience(), check=False)
         if done.returncode:
             raise PodError(f"ssh as {user} gave {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout.strip()

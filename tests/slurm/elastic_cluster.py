@@ -18,9 +18,9 @@ from tests.slurm.image_pods import Container, PodError, wait_for
 FIXED, ELASTIC = ("fix-0", "fix-1"), ("el-0", "el-1", "el-2", "el-3")
 NAMES = {"t-slurmctld-0": ["t-slurmctld"], **{node: [] for node in (*FIXED, *ELASTIC)}}
 
-GET = "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:6822/files', timeout=5).read().decode())"
+GET = "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:6822/files', timeout=60).read().decode())"
 
-TIMES = {"SuspendTime": "3000", "SuspendTimeout": "4", "ResumeTimeout": "120"}
+TIMES = {"SuspendTime": "3000", "SuspendTimeout": "4", "ResumeTimeout": "600"}
 """Rendered times that would make a test long, or let a node go in the middle of one."""
 
 
@@ -134,6 +134,12 @@ class ElasticCluster(ImageCluster):
         assert found
         return found[1]
 
+    def ends_at(self, job: str) -> int:
+        """When Slurm will end the job, in seconds since 1970."""
+        found = re.search(r"\bEndTime=(\d+)", self.slurm("env", "SLURM_TIME_FORMAT=%s", "scontrol", "--oneliner", "show", "job", job))
+        assert found
+        return int(found[1])
+
     def running(self, *options: str) -> str:
         """Submits a job and waits until it runs; gives its number."""
         job = self.submit(*options)
@@ -147,9 +153,3 @@ class ElasticCluster(ImageCluster):
     def said(self) -> str:
         """The sidecar's last word."""
         return self.containers["t-slurmctld-0/reconfigure"].log.rstrip().rpartition("\n")[2]
-
-    def taken(self) -> None:
-        """Waits until slurmctld runs with the files written last."""
-        version = (self.machine.folder / "volume-slurm" / "..data").readlink().name
-        sidecar = self.containers["t-slurmctld-0/reconfigure"]
-        wait_for("the new files", lambda: f"runs with the files of /etc/slurm/{version}\n" in sidecar.log)

@@ -16,7 +16,7 @@ from configs.load import load_cluster
 from configs.render import accounts
 from configs.render.slurm import job_processes, render, render_slurmdbd
 from names import paths
-from tests.slurm.image_pods import LOGIN_CAPABILITIES, PROJECT, SCRIPTS, Container, Machine
+from tests.slurm.image_pods import LOGIN_CAPABILITIES, PROJECT, SCRIPTS, Container, Machine, wait_for
 
 SLURM, MUNGE, SLURMRESTD, MYSQL, ALICE, BOB = 64030, 401, 402, 403, 10001, 10002
 
@@ -161,6 +161,12 @@ class ImageCluster:
         self.volume("slurm", {**files, "slurm.conf": files["slurm.conf"] + extra})
         self.volume("slurmdbd", {"slurmdbd.conf": render_slurmdbd(cluster)})
         self.volume("accounts", {accounts.FILE: accounts.render(cluster)})
+
+    def taken(self) -> None:
+        """Waits until slurmctld runs with the files written last."""
+        version = (self.machine.folder / "volume-slurm" / "..data").readlink().name
+        sidecar = self.containers["t-slurmctld-0/reconfigure"]
+        wait_for("the new files", lambda: f"runs with the files of /etc/slurm/{version}\n" in sidecar.log)
 
     def volume(self, name: str, files: Mapping[str, str | bytes], mode: int = 0o444, group: int = 0) -> Path:
         """A ConfigMap or Secret as a volume."""
@@ -323,7 +329,7 @@ class ImageCluster:
         keys = ("/etc/slipway/keys", "keys"), ("/etc/slipway/node-host-keys", "node-host-keys")
         return {inside: self.path(name) for inside, name in keys} if self.ssh_to_nodes else {}
 
-    def slurmd(self, node: str, drain_grace_s: int = 60, more: Mapping[str, str] | None = None) -> Container:
+    def slurmd(self, node: str, drain_grace_s: int = 600, more: Mapping[str, str] | None = None) -> Container:
         """A worker; `more` are further variables of its environment."""
         mounts = {
             "/var/lib/extrausers": self.path("users"),

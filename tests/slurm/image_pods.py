@@ -82,7 +82,8 @@ class Container:
         return (self.bundle / "log").read_text(errors="replace").split("\n")[:-1]
 
     def run(self, *command: str, user: int = 0, timeout_s: float = 180, check: bool = True, env: Mapping[str, str] | None = None) -> str:
-        """Runs a command inside; gives what it printed. Raises PodError when it fails and `check` is on."""
+        """Runs a command inside, for no longer than `timeout_s` by the machine's pace; gives what it printed. Raises PodError when it fails
+        and `check` is on."""
         variables = [part for key, value in (env or {}).items() for part in ("--env", f"{key}={value}")]
         full = [*self.machine.runc, "exec", "--user", f"{user}:{user}", *variables, self.id, *command]
         environment = None
@@ -90,7 +91,7 @@ class Container:
             spaces = ("--mount", "--uts", "--ipc", "--net", "--pid", "--root")
             full = ["nsenter", f"--target={process}", *spaces, f"--setuid={user}", f"--setgid={user}", "--", *command]
             environment = {**self.variables, **(env or {})}
-        done = subprocess.run(full, capture_output=True, text=True, timeout=timeout_s, check=False, env=environment)
+        done = subprocess.run(full, capture_output=True, text=True, timeout=timeout_s * patience(), check=False, env=environment)
         if check and done.returncode:
             raise PodError(f"{self.id}: {' '.join(command)} gave {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout + done.stderr
@@ -106,16 +107,20 @@ class Container:
         if done.returncode:
             raise PodError(f"{self.id}: runc kill {name} gave {done.returncode}: {done.stderr}")
 
+    def ended(self, timeout_s: float = 120) -> int:
+        """Waits for its end, by the machine's pace; gives its exit code."""
+        return self.process.wait(timeout_s * patience())
+
     def stop(self, signal: str = "TERM", timeout_s: float = 60) -> int:
-        """Ends the container and removes what it had; gives its exit code. After the time it is killed."""
+        """Ends the container and removes what it had; gives its exit code. After the time, by the machine's pace, it is killed."""
         if self.process.poll() is None:
             with suppress(PodError):  # it may have ended since it was looked at
                 self.signal(signal)
             try:
-                self.process.wait(timeout_s)
+                self.process.wait(timeout_s * patience())
             except subprocess.TimeoutExpired:
                 self.signal("KILL")
-                self.process.wait(60)
+                self.process.wait(60 * patience())
         subprocess.run([*self.machine.runc, "delete", "--force", self.id], capture_output=True, check=False)
         subprocess.run(["umount", str(self.bundle / "root")], check=True, capture_output=True)
         self.machine.containers.pop(self.id, None)

@@ -10,6 +10,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.patience import patience
 from tests.slurm.image_cluster import STACK
 from tests.slurm.image_pods import LOGIN_CAPABILITIES, Container, Machine, PodError, wait_for
 from tests.slurm.root_cluster import CONF, WORKERS, RootCluster, make_versions
@@ -24,7 +25,7 @@ LAB = "lab:x:20001:alice,bob\nothers:x:20002:bob\n"
 
 
 class Session:
-    """An open ssh session: what it says arrives line by line, with a deadline for each wait."""
+    """An open ssh session: what it says arrives line by line, with a deadline for each wait, by the machine's pace."""
 
     def __init__(self, command: list[str]) -> None:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -40,7 +41,7 @@ class Session:
 
     def hear(self, text: str, deadline_s: float = 60) -> str:
         """Waits for a line with the text and gives it. Raises PodError where it does not come."""
-        end = time.monotonic() + deadline_s
+        end = time.monotonic() + deadline_s * patience()
         try:
             while (line := self._lines.get(timeout=max(0.0, end - time.monotonic()))) is not None:
                 self.said.append(line)
@@ -61,17 +62,21 @@ class Session:
         self.say("there?")
         return bool(self.hear("there?"))
 
+    def ended(self, deadline_s: float = 60) -> int:
+        """Waits for its end; gives ssh's exit code."""
+        return self.process.wait(deadline_s * patience())
+
     def end(self, deadline_s: float = 60) -> int:
         """Closes its input and waits; gives ssh's exit code."""
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
-        return self.process.wait(deadline_s)
+        return self.ended(deadline_s)
 
     def rest(self, deadline_s: float = 60) -> list[str]:
         """All that it says up to its end, which is awaited."""
         self.end(deadline_s)
-        while (line := self._lines.get(timeout=deadline_s)) is not None:
+        while (line := self._lines.get(timeout=deadline_s * patience())) is not None:
             self.said.append(line)
         return self.said
 

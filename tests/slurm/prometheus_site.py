@@ -1,6 +1,7 @@
 """Prometheus and Alertmanager of the real image with the files of the dev stack, on the loopback, beside an exporter of recorded metrics.
 
-The files are those that the component makes, except for where things are: addresses of targets, ports, and a second between readings.
+The files are those that the component makes, except for where things are: addresses of targets, ports, and the time between readings,
+which is a second on a quiet machine.
 Counters grow with each reading, so that rates are numbers.
 """
 
@@ -22,6 +23,7 @@ import yaml
 from rich.console import Console
 
 from images.build import build
+from tests.patience import seconds
 
 RECORDED = Path(__file__).parents[1] / "fakes" / "metrics"
 """One file for each job: what slurmctld and the controllers of a dev stack said, and what the collector says."""
@@ -117,11 +119,12 @@ class Site:
     def kill_prometheus(self) -> None:
         """Ends it at once, as a machine does that loses power."""
         self._running["prometheus"].kill()
-        self._running["prometheus"].wait(30)
+        self._running["prometheus"].wait(seconds(30))
 
     def _placed(self, text: str) -> str:
         config = yaml.safe_load(text)
-        config["global"] = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
+        pace = f"{min(seconds(1), 15)}s"  # several readings in a minute: dashboards' rates are of that
+        config["global"] = {"scrape_interval": pace, "scrape_timeout": pace, "evaluation_interval": pace}
         config["alerting"]["alertmanagers"] = [{"static_configs": [{"targets": [f"127.0.0.1:{self.alertmanager_port}"]}]}]
         own = {"prometheus": self.port, "alertmanager": self.alertmanager_port}
         for scrape in config["scrape_configs"]:
@@ -143,7 +146,7 @@ class Site:
     def ask(self, path: str, **parameters: str) -> Any:
         """The `data` of Prometheus' answer. Raises OSError while it does not answer."""
         address = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
-        with urllib.request.urlopen(address, timeout=5) as answer:
+        with urllib.request.urlopen(address, timeout=60) as answer:
             return json.load(answer)["data"]
 
     def query(self, expression: str) -> list[dict[str, Any]]:
@@ -153,18 +156,18 @@ class Site:
 
     def raised(self, alert: str) -> str:
         """When Alertmanager last heard of an alert; empty where it has none of this name. Raises OSError while it does not answer."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.alertmanager_port}/api/v2/alerts", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.alertmanager_port}/api/v2/alerts", timeout=60) as answer:
             found: list[dict[str, Any]] = json.load(answer)
         return max((each["updatedAt"] for each in found if each["labels"]["alertname"] == alert), default="")
 
     def tool(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Runs a program of the image, such as promtool."""
-        return subprocess.run(["chroot", str(self.root), *command], capture_output=True, text=True, check=False, timeout=120)
+        return subprocess.run(["chroot", str(self.root), *command], capture_output=True, text=True, check=False, timeout=seconds(120))
 
     def close(self) -> None:
         """Ends both."""
         for one in self._running.values():
             one.terminate()
         for one in self._running.values():
-            one.wait(30)
+            one.wait(seconds(30))
         self.exporter.close()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.patience import seconds
 from tests.slurm import render_lab_inside
 
 PROJECT = Path(__file__).parents[2]
@@ -52,7 +53,7 @@ def read_sets(image_root: Path, work: Path, cluster: str, sets: Mapping[str, Map
             folder.chmod(folder.stat().st_mode | 0o011)  # user slurm reads the sets from here
     namespaces = ["unshare", "--mount", "--uts", "--net", "--pid", "--fork", "--kill-child"]
     inside = [sys.executable, "-m", render_lab_inside.__name__, str(image_root), str(work), cluster]
-    done = subprocess.run([*namespaces, *inside], cwd=PROJECT, capture_output=True, text=True, timeout=1500, check=False)
+    done = subprocess.run([*namespaces, *inside], cwd=PROJECT, capture_output=True, text=True, timeout=seconds(1500), check=False)
     logs = "\n".join(f"{file.name}: {file.read_text(errors='replace')[-1500:]}" for file in (work / "out").glob("*.log"))
     assert done.returncode == 0, f"{done.stdout}{done.stderr}{logs}"
     return {name: Reading(work / "out" / name) for name in sets}

@@ -14,12 +14,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.patience import patience, seconds
+
 IMPORTED_EARLY = (grp, pwd)
 """shutil.chown would import them when Python's own library is out of reach."""
 ADDRESS = "198.18.255.1"
 """An address that is not the loopback: Slurm looks up none for that."""
 SCRIPTS = Path(__file__).parents[2] / "programs/start"
-_FETCH = ("curl", "--silent", "--max-time", "30", "--write-out", r"\n%{http_code}")
+_FETCH = ("curl", "--silent", "--max-time", "300", "--write-out", r"\n%{http_code}")
 QUESTIONS = {
     "config": ("scontrol", "show", "config"),
     "nodes": ("scontrol", "--oneliner", "show", "node"),
@@ -37,7 +39,7 @@ def as_user(user: str, *command: str) -> list[str]:
 
 def call(*command: str, timeout_s: float = 60) -> None:
     """Raises CalledProcessError."""
-    subprocess.run(command, check=True, timeout=timeout_s)
+    subprocess.run(command, check=True, timeout=timeout_s * patience())
 
 
 def start(log: Path, *command: str) -> subprocess.Popen[bytes]:
@@ -50,13 +52,13 @@ def wait_for(what: str, probe: Callable[[], bool], deadline_s: float = 120) -> N
     """Raises TimeoutError."""
     began = time.monotonic()
     while not probe():
-        if time.monotonic() - began > deadline_s:
-            raise TimeoutError(f"no {what} within {deadline_s:.0f} s")
+        if (waited_s := time.monotonic() - began) > deadline_s * patience():
+            raise TimeoutError(f"no {what} within {waited_s:.0f} s")
         time.sleep(0.1)
 
 
 def succeeds(*command: str) -> bool:
-    return subprocess.run(command, capture_output=True, timeout=30, check=False).returncode == 0
+    return subprocess.run(command, capture_output=True, timeout=seconds(30), check=False).returncode == 0
 
 
 def enter_root(image: Path, work: Path, cluster: str) -> None:
@@ -108,7 +110,7 @@ def start_backing(cluster: str) -> None:
     start(Path("/out/munged.log"), *as_user("munge", *munged))
     log, shared = Path("/out/mariadb.log"), ["--no-defaults", "--user=mysql", "--datadir=/var/lib/mysql"]
     install = ["mariadb-install-db", *shared, "--auth-root-authentication-method=normal", "--skip-test-db"]
-    assert start(log, *install).wait(120) == 0
+    assert start(log, *install).wait(seconds(120)) == 0
     start(log, "mariadbd", *shared, "--socket=/run/mysqld/mysqld.sock", f"--bind-address={ADDRESS}", "--innodb-snapshot-isolation=OFF")
     wait_for("database", lambda: succeeds(*_CLIENT, "SELECT 1"))
     call(*_CLIENT, "CREATE DATABASE slurm_acct_db; GRANT ALL ON slurm_acct_db.* TO slurm@'%' IDENTIFIED BY 'lab'")
@@ -138,14 +140,14 @@ def read_set(name: str) -> None:
         with (out / "scontrol").open("a") as errors:
             for file, question in QUESTIONS.items():
                 with (out / file).open("w") as answer:
-                    subprocess.run(question, stdout=answer, stderr=errors, timeout=60, check=False)
+                    subprocess.run(question, stdout=answer, stderr=errors, timeout=seconds(60), check=False)
         slurmctld.terminate()
-    (out / "exit").write_text(f"{slurmctld.wait(120)}\n")
+    (out / "exit").write_text(f"{slurmctld.wait(seconds(120))}\n")
 
 
 def _is_up() -> bool:
     try:
-        done = subprocess.run(["scontrol", "ping"], capture_output=True, text=True, timeout=5, check=False)
+        done = subprocess.run(["scontrol", "ping"], capture_output=True, text=True, timeout=seconds(5), check=False)
     except subprocess.TimeoutExpired:
         return False  # a slurmctld that ends while it starts may take the connection and leave it
     return "is UP" in done.stdout

@@ -15,6 +15,7 @@ import pytest
 from components.pods import program_command
 from names import paths
 from tests import ssh
+from tests.patience import patience
 from tests.slurm.image_cluster import STACK, ImageCluster, program_mount
 from tests.slurm.image_pods import ADMIN_CAPABILITIES, LOGIN_CAPABILITIES, Container, Machine, PodError, wait_for
 
@@ -87,7 +88,7 @@ class RootCluster(ImageCluster):
             "t-root-clean", "clean", program_command("root_clean"), mounts, env, capabilities=rights, cwd=paths.PACKAGES
         )
         try:
-            code = cleaner.process.wait(120)
+            code = cleaner.ended()
             said = cleaner.log
         finally:
             cleaner.stop("KILL")
@@ -131,10 +132,15 @@ class RootCluster(ImageCluster):
     def outside(self, *command: str, stdin: str = "", check: bool = True, timeout_s: float = 180) -> str:
         """Runs a command on the pods' network, but in no pod."""
         full = ["nsenter", f"--net=/run/netns/{self.machine.prefix}hub", *command]
-        done = subprocess.run(full, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False)
+        done = subprocess.run(full, input=stdin, capture_output=True, text=True, timeout=timeout_s * patience(), check=False)
         if check and done.returncode:
             raise PodError(f"{' '.join(command[:1])} gave {done.returncode}: {done.stdout}{done.stderr}")
         return (done.stdout if check else done.stdout + done.stderr).strip()
+
+    def all_have_files(self) -> None:
+        """Waits until every slurmd has the files written last: Slurm may forget a job that starts before."""
+        self.taken()
+        wait_for("all slurmds", lambda: "SlurmdStartTime=None" not in self.slurm("scontrol", "show", "nodes"))
 
     def ready(self) -> bool:
         """True when both workers are idle and nothing waits."""

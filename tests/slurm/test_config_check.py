@@ -14,8 +14,9 @@ from rich.console import Console
 from configs.images import reference
 from configs.render.slurm import render, render_slurmdbd
 from images.build import build
-from standalone import cli
+from standalone import cli, config_check
 from standalone.config_check import Subject, archive, command
+from tests.patience import seconds
 from tests.slurm.image_pods import PROJECT
 from tests.unit.configs.stacks import GONE, cluster
 
@@ -65,6 +66,9 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CONTAINERS_CONF", str(folder / "containers.conf"))
         patch.setenv("CONTAINERS_STORAGE_CONF", str(folder / "storage.conf"))
+        for limit, quiet_s in (("_PROBE_S", 5), ("_RUN_S", 120)):
+            patch.setattr(config_check, limit, seconds(quiet_s))
+        patch.setattr(config_check, "_SCRIPT", by_pace(vars(config_check)["_SCRIPT"]))
         podman("load", "--signature-policy", str(folder / "policy.json"), "--input", str(build("slurm", Console(stderr=True))))
         try:
             yield reference("slurm", PROJECT)
@@ -74,8 +78,14 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             subprocess.run(["umount", str(folder / "root/overlay")], capture_output=True, check=False)
 
 
+def by_pace(script: str) -> str:
+    """A container's script whose program has the time that this machine's pace asks for."""
+    limits = rf"sed -Ei 's/^_(READ|ASK|ALL|START)_S = /&{seconds(1)} * /' programs/config_check/*.py"
+    return script.replace("exec ", f"{limits} && exec ")
+
+
 def podman(*arguments: str, given: bytes | None = None) -> str:
-    done = subprocess.run(["podman", *arguments], input=given, capture_output=True, timeout=300, check=False)
+    done = subprocess.run(["podman", *arguments], input=given, capture_output=True, timeout=seconds(300), check=False)
     assert done.returncode == 0, done
     return done.stdout.decode()
 
@@ -96,7 +106,7 @@ def readings(image: str) -> dict[str, dict[str, Any]]:
     texts = {f"/sets/{name}/{file}": (text, 0o444) for name, files in sets.items() for file, text in files.items()}
     script = (PROJECT / "programs/start/prolog-slurmctld.sh").read_text()
     subject = Subject(image, "dev-slurmctld-0", (), {**texts, "/opt/slipway/scripts/prolog-slurmctld.sh": (script, 0o555)})
-    own = "tar -x -C / && cd /opt/check && exec python3 -EsSB -m programs.config_check.run /sets/*"
+    own = by_pace("tar -x -C / && cd /opt/check && exec python3 -EsSB -m programs.config_check.run /sets/*")
     _, *arguments = command("podman", subject, "slipway-check-sets")
     answer = json.loads(podman(*arguments[: arguments.index("-c")], "-c", own, given=archive(subject)))
     return {each["folder"].removeprefix("/sets/"): each for each in answer["sets"]}

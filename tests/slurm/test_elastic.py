@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import patience, seconds
 from tests.slurm.elastic_cluster import NAMES, TIMES, ElasticCluster, elastic_stack
 from tests.slurm.image_cluster import ALICE, SLURM, STOP
 from tests.slurm.image_pods import Machine, PodError, wait_for
@@ -73,14 +74,8 @@ def test_job_wakes_its_nodes_and_runs_as_soon_as_they_are_up(cluster: ElasticClu
     cluster.worker("el-2")
     cluster.worker("el-3")
     wait_for("both nodes", lambda: "POWER" not in cluster.state("el-2") + cluster.state("el-3"))
-    up = time.monotonic()
     wait_for("the job", lambda: cluster.job(job) == "RUNNING", deadline_s=5)
-    assert time.monotonic() - up < 15
     assert cluster.job(job, "Restarts") == "0"
-
-
-SLOW_DOWN = {**TIMES, "SuspendTimeout": "60"}
-"""As it is rendered: Slurm by itself wakes no node sooner after it has begun to power it down."""
 
 
 @pytest.mark.parametrize(
@@ -93,7 +88,8 @@ SLOW_DOWN = {**TIMES, "SuspendTimeout": "60"}
 )
 def test_job_for_nodes_on_their_way_down_starts_once_their_pods_are_gone(cluster: ElasticCluster, moment: str) -> None:
     """RESUME, sent when the pods are gone, ends the wait for SuspendTimeout; without it the job waits 62 to 94 s."""
-    cluster.configure(elastic_stack(), times=SLOW_DOWN)
+    suspend_s = seconds(60)  # as it is rendered: Slurm by itself wakes no node sooner after it has begun to power it down
+    cluster.configure(elastic_stack(), times={**TIMES, "SuspendTimeout": str(suspend_s)})
     cluster.taken()
     nodes = "el-2", "el-3"
     cluster.up(*nodes)
@@ -117,7 +113,7 @@ def test_job_for_nodes_on_their_way_down_starts_once_their_pods_are_gone(cluster
         wait_for(f"{node} to be asked for", lambda node=node: "POWERING_UP" in cluster.state(node), deadline_s=20)
         cluster.worker(node)
     wait_for("the job", lambda: cluster.job(job) == "RUNNING", deadline_s=30)
-    assert time.monotonic() - began < 45, "as long as without RESUME"
+    assert time.monotonic() - began < 0.75 * suspend_s, "as long as without RESUME"
     assert cluster.job(job, "Restarts") == "0"
 
 
@@ -174,7 +170,7 @@ def test_prolog_of_a_fixed_set_takes_under_5_ms(cluster: ElasticCluster) -> None
     controller = cluster.containers["t-slurmctld-0/slurmctld"]
     said = controller.run("bash", "-c", times, f"{SCRIPTS}/prolog-slurmctld.sh", user=SLURM, env={"SLURM_JOB_NODELIST": "fix-[0-1]"})
     took_us = sorted(map(int, said.split()))
-    assert took_us[0] < 5_000, took_us
+    assert took_us[0] < 5_000 * patience(), took_us
 
 
 def test_prolog_gives_up_without_failing_the_job(cluster: ElasticCluster) -> None:
@@ -364,7 +360,7 @@ def test_node_that_was_away_longer_than_slurmd_timeout_after_a_stop_comes_back(c
     wait_for("the node to be down", is_down)
     worker = cluster.worker("fix-1")
     wait_for("the node", lambda: cluster.state("fix-1") == "IDLE+CLOUD", deadline_s=60)
-    assert "lifted the drain of Slipway's own: slipway: pod stopping : Not responding" in worker.log
+    wait_for("a word", lambda: "lifted the drain of Slipway's own: slipway: pod stopping : Not responding" in worker.log)
 
 
 def test_slurm_conf_that_is_empty_is_a_fault_and_closes_nothing(cluster: ElasticCluster) -> None:

@@ -189,7 +189,8 @@ def test_wrong_server_is_refused_and_the_log_says_why(cluster: Outside, options:
     assert said in slurmdbd.log
     assert slurmdbd.process.poll() is None
     # What slurmdbd does by itself, as when it connects again later: it goes into a server without TLS. docs/accounting.md has the remedy.
-    alone = slurmdbd.run("timeout", "20", "slurmdbd", "-D", user=SLURM, check=False)
+    until = f"until grep -q -e 'slurmdbd version' -e '{said}' /tmp/alone; do sleep 0.2; done"
+    alone = slurmdbd.run("bash", "-c", f"slurmdbd -D >/tmp/alone 2>&1 & {until}; kill $!; cat /tmp/alone", user=SLURM)
     assert ("slurmdbd version" in alone) is (options == ["--skip-ssl"])
     if options != ["--skip-ssl"]:
         assert said in alone

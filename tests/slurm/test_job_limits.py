@@ -12,6 +12,7 @@ import pytest
 
 from configs.load import load_cluster
 from configs.render.slurm import render
+from tests.patience import patience, seconds
 from tests.slurm.image_cluster import ALICE, BOB, STACK
 from tests.slurm.image_pods import PROJECT, PodError, wait_for
 from tests.slurm.root_cluster import CONF, PINS, TMP, WORKERS, RootCluster, running, stand_in
@@ -38,7 +39,7 @@ print("survived")
 BOMB = """
 import os, resource, time
 resource.setrlimit(resource.RLIMIT_NPROC, (600, 600))  # for a test machine whose jobs have no limit after all
-end = time.monotonic() + 120
+end = time.monotonic() + 600
 while time.monotonic() < end:
     try:
         os.fork()
@@ -294,18 +295,12 @@ def reporting(cluster: RootCluster) -> Iterator[RootCluster]:
     slurm = {**cluster.stack["slurm"], "efficiencyReport": True}
     rendered = render(load_cluster({**cluster.stack, "slurm": slurm}, PROJECT, "Pulumi.test.yaml"))
     cluster.volume("slurm", {**before, "plugstack.conf": rendered["plugstack.conf"]})
-    reconfigure(cluster)
+    cluster.all_have_files()
     try:
         yield cluster
     finally:
         cluster.volume("slurm", before)
-        reconfigure(cluster)
-
-
-def reconfigure(cluster: RootCluster) -> None:
-    """Has all daemons read their files, and waits until every slurmd has done so: Slurm may forget a job that starts before."""
-    cluster.slurm("scontrol", "reconfigure")
-    wait_for("all slurmds", lambda: "SlurmdStartTime=None" not in cluster.slurm("scontrol", "show", "nodes"))
+        cluster.all_have_files()
 
 
 @ROOTED
@@ -318,7 +313,7 @@ def test_output_of_a_batch_job_ends_with_what_it_used(reporting: RootCluster, ro
     assert words == "of the job"
     assert report.startswith(f"Job {job} on gpu-1, ")
     [share] = re.findall(r"^CPU Efficiency: ([\d.]+)% of ", report, re.MULTILINE)
-    assert 5 < float(share) <= 120  # of a core that it shares with other tests
+    assert 5 / patience() < float(share) <= 120  # of a core that it shares with other tests
     assert re.search(r"^Memory Efficiency: [\d.]+% of 100.00 MB$", report, re.MULTILINE)
 
 
@@ -350,7 +345,7 @@ def test_job_that_locks_all_it_can_open_holds_up_no_other(cluster: RootCluster, 
         background(cluster, "python3 hold", "holds", *options)
         stand_in(cluster, "gpu-0", "560")  # the next job makes the loader's cache anew, under its lock
         cluster.settings(CONF)
-        assert cluster.ssh(f"timeout 30 srun {' '.join(options)} bash -c nvidia-smi", user="bob") == "smi-560"
+        assert cluster.ssh(f"timeout {seconds(30)} srun {' '.join(options)} bash -c nvidia-smi", user="bob") == "smi-560"
     finally:
         cluster.inside("gpu-0", "rm -rf /run/nvidia")
 

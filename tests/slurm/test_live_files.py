@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import seconds
 from tests.slurm.elastic_cluster import FIXED, NAMES, ElasticCluster, elastic_stack
 from tests.slurm.image_pods import Machine, wait_for
 
@@ -70,7 +71,7 @@ def test_slurmd_that_missed_the_files_is_told_again(cluster: ElasticCluster) -> 
     sidecar = cluster.containers["t-slurmctld-0/reconfigure"]
     link(cluster, "fix-1", "down")
     try:
-        write(cluster, "KillWait=62\nSlurmdTimeout=15")
+        write(cluster, f"KillWait=62\nSlurmdTimeout={seconds(15)}")
         words = "all 1 slurmds that answer have them; of silent slurmds nothing is known: fix-1"
         wait_for("a slurmd that is silent", lambda: report(cluster) == ("live", f"slurmctld runs with these files; {words}"))
     finally:

@@ -10,6 +10,7 @@ import pytest
 
 from components.pods import program_command
 from names import paths
+from tests.patience import patience
 from tests.slurm.image_pods import PodError, wait_for
 from tests.slurm.login_cluster import LOGIN_CONF, LOGINS, LoginCluster, Session, running
 
@@ -142,7 +143,7 @@ def test_session_on_a_worker_ends_with_its_job(cluster: LoginCluster) -> None:
     session = cluster.open_session("ssh gpu-0 'echo in; sleep 600'")
     session.hear("in")
     cluster.slurm("scancel", job)
-    assert session.process.wait(timeout=90) != 0
+    assert session.ended(90) != 0
     wait_for("the job's end", lambda: cluster.state(job) == "CANCELLED")
     assert "in" not in cluster.session("ssh gpu-0 echo in", check=False).split()
     wait_for("no process of hers", lambda: cluster.inside("gpu-0", "pgrep -u alice || true") == "")
@@ -329,7 +330,7 @@ def test_login_is_quick_and_says_so_while_slurmctld_is_silent(cluster: LoginClus
         cluster.containers["t-login/login"].run("sh", "-c", "echo 1000 >/run/slipway/login/read")  # as if it had been so for a while
         began = time.monotonic()
         said = terminal(cluster)
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 10 * patience()
         assert "slurmctld has not answered since" in said
         assert "PARTITION" in said
     finally:
@@ -491,7 +492,7 @@ def hold(cluster: LoginCluster, pod: str) -> Session:
 def test_killed_replica_drops_its_own_sessions_and_no_other(cluster: LoginCluster) -> None:
     lost, kept = hold(cluster, "t-login-2"), hold(cluster, "t-login")
     cluster.containers["t-login-2/login"].stop("KILL")
-    assert lost.process.wait(timeout=30) != 0
+    assert lost.ended() != 0
     assert kept.lives()
     kept.process.kill()
     cluster.start_login("t-login-2")
@@ -515,7 +516,7 @@ def test_pod_that_goes_keeps_its_sessions_takes_no_new_ones_and_ends_with_the_la
     screen.end()
     assert login.process.poll() is None
     assert session.end() == 0
-    assert login.process.wait(timeout=60) == 0
+    assert login.ended() == 0
     login.stop()
     cluster.start_login("t-login-2")
 
@@ -526,7 +527,7 @@ def test_pod_that_goes_ends_when_its_grace_is_over(cluster: LoginCluster) -> Non
     session = hold(cluster, "t-login-2")
     assert login.stop(timeout_s=60) == 0
     assert "3 s are over: open sessions end with this pod" in login.log
-    assert session.process.wait(timeout=30) != 0
+    assert session.ended() != 0
     cluster.start_login("t-login-2")
 
 

@@ -14,14 +14,13 @@ import pytest
 
 from programs.config_sync.untold import AGAIN, ENDED
 from slurm.job_marks import read_marks
+from tests.patience import seconds
 from tests.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
 from tests.slurm.image_cluster import ALICE, SLURM
 from tests.slurm.image_pods import Machine, wait_for
 
 FOLDER = Path("/var/tmp/slipway-lost-state-pods")
 PREFIX = "swls-"
-JOB_S = 45
-"""Longer than a worker waits before it would register again."""
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +31,9 @@ def cluster(image_root: Path) -> Iterator[ElasticCluster]:
     FOLDER.mkdir(mode=0o755)
     stack = elastic_stack(fixed=1)
     stack["partitions"][0]["settings"] = {"OverSubscribe": "FORCE:2"}
-    made = ElasticCluster(machine, prolog_slack_s=10, stack=stack, names={name: NAMES[name] for name in ("t-slurmctld-0", "fix-0")})
+    made = ElasticCluster(
+        machine, prolog_slack_s=seconds(10), stack=stack, names={name: NAMES[name] for name in ("t-slurmctld-0", "fix-0")}
+    )
     try:
         made.prepare()
         for pod in ("t-slurmctld-0", "fix-0"):
@@ -89,7 +90,7 @@ def test_jobs_of_which_no_node_was_told_start_again_and_srun_ends_with_words(clu
             srun = beside.submit(cluster.slurm, "srun", "--partition=main", "--mem=10", "--chdir=/tmp", "true", user=ALICE, check=False)
             wait_for("jobs that wait", lambda: states() == ["RUNNING None", *["RUNNING Prolog"] * 3])
             cluster.slurm("scontrol", "reconfigure")
-        assert ENDED in srun.result(timeout=120)
+        assert ENDED in srun.result(timeout=seconds(120))
     for job, may_requeue, text in ((f"{array}_2", "1", f"said before; {AGAIN}"), (other, "0", AGAIN)):
         wait_for("its wait", lambda job=job: record(job, "State") == "PENDING", deadline_s=60)
         wait_for("words", lambda job=job, text=text: read_marks(record(job, "admin_comment")).text == text)
@@ -105,7 +106,8 @@ def test_jobs_of_which_no_node_was_told_start_again_and_srun_ends_with_words(clu
 
 def test_forgotten_job_runs_to_its_end_and_its_node_comes_back(cluster: ElasticCluster) -> None:
     """A registration would end it; the job's extern step, which nobody ends any more, keeps the node out of service no longer."""
-    command = f"sleep {JOB_S}.0"
+    job_s = 25 + seconds(20)  # longer than a worker waits before it would register again, also where slurmctld comes back slowly
+    command = f"sleep {job_s}.0"
     script = ("--output=/dev/null", "--chdir=/tmp", f"--wrap={command} && touch /home/alice/ended")
     cluster.slurm("sbatch", "--partition=main", *script, user=ALICE)
     wait_for("the job's process", lambda: command in processes(cluster), deadline_s=60)
@@ -121,6 +123,6 @@ def test_forgotten_job_runs_to_its_end_and_its_node_comes_back(cluster: ElasticC
     assert not cluster.slurm("squeue", "--noheader")
     assert command in processes(cluster)
     wait_for("the end of the job", lambda: command not in processes(cluster), deadline_s=90)
-    assert time.monotonic() - began > JOB_S - 5
+    assert time.monotonic() - began > job_s - 5
     wait_for("what it does last", lambda: (FOLDER / "volume-home/alice/ended").exists())
     wait_for("the node in service", lambda: cluster.state("fix-0") == "IDLE+CLOUD", deadline_s=90)

@@ -21,6 +21,7 @@ from components import nfs_server
 from configs.load import load_cluster
 from configs.models.cluster import Cluster
 from configs.render.nfs_server import GRACE_S
+from tests.patience import patience, seconds
 from tests.slurm import nfs_client
 from tests.slurm.image_cluster import ALICE, STACK, program_mount, write_volume
 from tests.slurm.image_pods import Container, Machine, PodError, wait_for
@@ -122,7 +123,7 @@ class Server:
     def outside(self, *command: str) -> str:
         """Runs a command on the pods' network. Raises PodError when it fails."""
         full = ["nsenter", f"--net=/run/netns/{PREFIX}hub", *command]
-        done = subprocess.run(full, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(full, capture_output=True, text=True, timeout=60 * patience(), check=False)
         if done.returncode:
             raise PodError(f"{command[0]} gave {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout
@@ -257,8 +258,8 @@ def test_restarted_server_has_the_data_knows_the_handles_and_gives_locks_back(se
     holder.lock(handle, stateid)
     folder = other.handle("/shared-root")
     server.stop(signal)
-    began = time.monotonic()
-    server.start(cluster_of())
+    began, grace_s = time.monotonic(), seconds(GRACE_S)
+    server.start(cluster_of(), replace={f"Grace_Period = {GRACE_S};": f"Grace_Period = {grace_s};"})
 
     other.connect(reclaiming=True)
     assert other.read_handle(handle) == b"before"
@@ -273,7 +274,7 @@ def test_restarted_server_has_the_data_knows_the_handles_and_gives_locks_back(se
     holder.reclaimed()
     wait_for("an end of the grace period", lambda: try_open(other, f"/shared-root/{signal}"), deadline_s=GRACE_S)
     waited = time.monotonic() - began
-    assert waited < GRACE_S, f"grace lasted {waited:.1f} s although all clients were back"
+    assert waited < grace_s, f"grace lasted {waited:.1f} s although all clients were back"
     refused(nfs_client.DENIED, other.lock, *other.open(f"/shared-root/{signal}"))
     holder.write_at(handle, stateid, 6, b" and after")
     assert other.read_handle(handle) == b"before and after"

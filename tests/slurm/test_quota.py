@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from programs.login.quota import DEADLINE_S
-from tests.patience import patience
+from tests.patience import patience, seconds
 from tests.slurm.quota_inside import MODULES
 
 PROJECT = Path(__file__).parents[2]
@@ -38,7 +38,16 @@ def seen(image_root: Path) -> Iterator[Seen]:
         with disk.open("wb") as made:
             made.truncate(64 << 20)
         subprocess.run(["mkfs.ext4", "-q", "-O", "quota", "-E", "quotatype=usrquota", str(disk)], check=True)
-        options = ["rootfstype=hostfs", f"rootflags={root}", "rw", "init=/quota_inside.py", "mem=384M", f"ubd0={disk}", "quiet"]
+        options = [
+            "rootfstype=hostfs",
+            f"rootflags={root}",
+            "rw",
+            "init=/quota_inside.py",
+            "mem=384M",
+            f"ubd0={disk}",
+            "quiet",
+            f"PATIENCE={seconds(1)}",
+        ]
         console = ["con=null", "con0=null,fd:1"]
         ran = subprocess.run(
             ["linux.uml", *options, *console],

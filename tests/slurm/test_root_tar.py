@@ -54,7 +54,7 @@ class _Handler(BaseHTTPRequestHandler):
         end = len(server.content)
         if server.stops_at is not None and not start:
             self.wfile.write(server.content[: server.stops_at])
-            server.go_on.wait(60)
+            server.go_on.wait(600)
             return
         self.wfile.write(server.content[start:end])
 
