@@ -11,12 +11,13 @@ from configs.render.gpu_jobs import FOLDER as FOLDER_OF_GPUS
 from names import ports
 from programs.metrics.settings import Settings, to_json
 from standalone.check.facts import WAIT_FOR_ACCOUNT
+from tests.patience import seconds
 from tests.slurm.accounts_cluster import ALICES, BOB, ENFORCE, AccountsCluster, enforced, running
 from tests.slurm.image_cluster import ALICE, STACK
 from tests.slurm.image_pods import PodError, wait_for
 from tests.unit.programs.metrics.recorded import of
 
-GET = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=5).read().decode())"
+GET = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=60).read().decode())"
 FOLDER = Path("/var/tmp/slipway-account-jobs")
 
 
@@ -107,7 +108,8 @@ def test_account_with_a_running_job_goes_after_it_and_takes_no_new_one(cluster: 
     cluster.declare({"enforce": ENFORCE, "accounts": [ALICES], "qos": [{"name": "short"}]})
     cluster.joined("ml|alice")
     enforced(cluster)
-    job = cluster.submit(script="trap 'exit 0' USR1; sleep 300 & wait")
+    told = cluster.machine.folder / "volume-home/told"
+    job = cluster.submit(script="until [[ -e /home/told ]]; do sleep 0.2; done")
     cluster.state(job, "RUNNING")
     waiting = cluster.submit("--begin=now+1hour")
     cluster.declare({"enforce": ENFORCE, "accounts": []})
@@ -115,7 +117,7 @@ def test_account_with_a_running_job_goes_after_it_and_takes_no_new_one(cluster: 
     with pytest.raises(PodError, match="AssocMaxSubmitJobLimit"):
         cluster.submit()
     assert cluster.job(job) == "RUNNING"
-    cluster.slurm("scancel", "--batch", "--signal=USR1", job)
+    told.touch()
     cluster.state(job, "COMPLETED")
     # slurmdbd knows nothing of a job that may not begin yet, and would remove the association; slurmctld does.
     again = cluster.keeper.log.count("alice in account ml")
@@ -182,7 +184,7 @@ def test_first_jobs_wait_until_their_user_has_an_account(cluster: AccountsCluste
         with pytest.raises(FutureTimeoutError):
             waiting.result(3)
         cluster.declare({"enforce": ["associations"], "accounts": [ALICES]})
-        assert waiting.result(60) == "there\n"
+        assert waiting.result(seconds(60)) == "there\n"
     assert cluster.submit(script="true")
 
 
@@ -217,9 +219,8 @@ def test_metrics_are_what_slurm_says_of_jobs_and_nodes(cluster: AccountsCluster)
 
     wait_for("a reading", lambda: "\nslipway_slurm_up 1\n" in page())
     assert of(page(), "slipway_nodes") == {"gpu/idle": 2}
-    late = cluster.submit("--gres=gpu:1", "--time=1")
+    late = cluster.submit("--gres=gpu:1", "--time=60")
     cluster.state(late, "RUNNING")
-    cluster.slurm("scontrol", "update", f"jobid={late}", "TimeLimit=0")
     ended = [
         cluster.submit("--gres=gpu:2", script="sleep 1"),
         cluster.submit("--gres=gpu:1", script="sleep 1; exit 3"),
@@ -228,6 +229,7 @@ def test_metrics_are_what_slurm_says_of_jobs_and_nodes(cluster: AccountsCluster)
     cluster.state(ended[2], "RUNNING")
     for job in (late, ended[2]):
         wait_for(f"the GPU of job {job}", lambda job=job: job in gpu_jobs(cluster))
+    cluster.slurm("scontrol", "update", f"jobid={late}", "TimeLimit=0")
     waiting = cluster.submit("--gres=gpu:4", "--exclusive", "--nodes=2", "--array=0-4")
     wait_for("a running job", lambda: of(page(), "slipway_jobs").get("main/running", 0) >= 1)
     wait_for("waiting tasks", lambda: of(page(), "slipway_jobs").get("main/pending") == 5)

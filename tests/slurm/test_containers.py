@@ -331,11 +331,11 @@ def small_cache(world: Site) -> Iterator[None]:
     settings = world.cluster.machine.folder / "volume-slurm/plugstack.conf"
     files = {path.name: path.read_text() for path in settings.parent.iterdir() if not path.name.startswith("..")}
     world.cluster.volume("slurm", {**files, "plugstack.conf": re.sub(r"cache=\d+", "cache=100", files["plugstack.conf"])})
-    world.cluster.slurm("scontrol", "reconfigure")
+    world.cluster.all_have_files()
     world.cluster.inside("gpu-0", f"rm -rf {CACHE}/*/images")
     yield
     world.cluster.volume("slurm", files)
-    world.cluster.slurm("scontrol", "reconfigure")
+    world.cluster.all_have_files()
 
 
 FULL = r"slipway: gpu-0: .*{}:1 needs about \d+ MiB, and this node's cache of images is full: \d+ of 100 MiB are used by running jobs"

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.guides import commands
+from tests.patience import seconds
 from tests.slurm.database_cluster import UNTIL_TOLD, DatabaseCluster, running
 from tests.slurm.image_cluster import MYSQL, SLURM
 from tests.slurm.image_pods import wait_for
@@ -69,7 +70,7 @@ def locked_tables(cluster: DatabaseCluster) -> Generator[None]:
         yield
     finally:
         server.run(*ACCOUNTING, "--execute", f"KILL {sleeping}", user=MYSQL)
-        session.wait(30)
+        session.wait(seconds(30))
 
 
 def test_lost_database_is_restored_and_sacct_shows_the_old_jobs(cluster: DatabaseCluster) -> None:
@@ -270,7 +271,7 @@ def test_old_jobs_are_purged_into_the_archive_and_come_back_by_the_command_of_th
     cluster.stop("t-slurmdbd-0/slurmdbd")
     make_old(cluster, old, days=3)
     start_with_a_purge(cluster)
-    wait_for("the purge", lambda: cluster.accounted_steps(old) == [], deadline_s=90)
+    wait_for("the purge", lambda: cluster.accounted_steps(old) == [] and len(cluster.archived) == 3, deadline_s=90)
     assert cluster.accounted(new) == "COMPLETED"
     files = as_the_guide_says(cluster, "ls /archive").split()
     assert [re.sub(r"_archive_.*", "", file) for file in files] == ["t_job_script_table", "t_job_table", "t_step_table"]
@@ -281,9 +282,8 @@ def test_old_jobs_are_purged_into_the_archive_and_come_back_by_the_command_of_th
     assert shown.startswith("alice|wrap|")
     cluster.stop("t-slurmdbd-0/slurmdbd")
     start_with_a_purge(cluster)
-    wait_for("the next purge", lambda: cluster.accounted_steps(old) == [], deadline_s=90)
+    wait_for("the next purge", lambda: cluster.accounted_steps(old) == [] and len(cluster.archived) == 2 * len(files), deadline_s=90)
     assert cluster.accounted(new) == "COMPLETED"
-    assert len(cluster.archived) == 2 * len(files)
 
 
 def test_lost_state_is_restored_with_its_waiting_and_running_jobs(cluster: DatabaseCluster) -> None:

@@ -144,7 +144,8 @@ def test_person_keeps_a_node_whose_gpus_came_back(cluster: GpuCluster) -> None:
         wait_for("words", lambda: "slurmd waits until the GPUs are those" in log.log, deadline_s=60)
         assert cluster.reason("fix-0") == "fan is loud"
         cluster.inside("fix-0", "mknod --mode=666 /dev/nvidia3 c 195 3")
-        wait_for("slurmd", lambda: cluster.state("fix-0") == "IDLE+CLOUD+DRAIN", deadline_s=90)
+        wait_for("slurmd", lambda: "slurmd started" in log.log, deadline_s=90)
+        wait_for("its node", lambda: cluster.state("fix-0") == "IDLE+CLOUD+DRAIN", deadline_s=90)
         assert cluster.reason("fix-0") == "fan is loud"
     finally:
         cluster.slurm("scontrol", "update", "NodeName=fix-0", "State=UNDRAIN")

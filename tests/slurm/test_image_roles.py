@@ -36,7 +36,7 @@ class Cluster(ImageCluster):
     def outside(self, *command: str, stdin: str = "", timeout_s: float = 180) -> str:
         """Runs a command on the pods' network, but in no pod. Raises PodError when it fails."""
         full = ["nsenter", f"--net=/run/netns/{PREFIX}hub", *command]
-        done = subprocess.run(full, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False)
+        done = subprocess.run(full, input=stdin, capture_output=True, text=True, timeout=timeout_s * patience(), check=False)
         if done.returncode:
             raise PodError(f"{' '.join(command[:1])} gave {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout
@@ -54,15 +54,24 @@ class Cluster(ImageCluster):
         """State of a job, from slurmctld."""
         return self.slurm("squeue", "--noheader", "--states", "all", "--job", job, "--format", "%T").strip()
 
-    def start_job(self, name: str, seconds: int, *options: str) -> str:
-        """Submits a job whose step says so and sleeps, then its script says `whole`; gives its number once the step runs.
+    def start_job(self, name: str, command: str, *options: str) -> str:
+        """Submits a job whose step says so and runs a command, then its script says `whole`; gives its number once the step runs.
 
         A job that slurmd is still launching does not survive slurmd: its prolog is known to the running slurmd only.
         """
-        script = f'srun bash -c \\"echo begun; sleep {seconds}\\"; echo whole'
+        script = f'srun bash -c \\"echo begun; {command}\\"; echo whole'
         job = self.submit(*options, f"--output={name}.%j", f'--wrap="{script}"')
         wait_for("the job's step", lambda: "begun" in self.ssh(f"cat {name}.{job}"))
         return job
+
+    def held(self) -> str:
+        """A command that lasts until `go` is called."""
+        (self.machine.folder / "volume-home/alice/go").unlink(missing_ok=True)
+        return "until [[ -e go ]]; do sleep 0.2; done"
+
+    def go(self) -> None:
+        """Ends what was held."""
+        (self.machine.folder / "volume-home/alice/go").touch()
 
     def submit(self, *options: str) -> str:
         """Submits a job as alice; gives its number."""
@@ -138,9 +147,9 @@ def test_mpirun_crosses_two_nodes_without_ssh_between_them(cluster: Cluster) -> 
 
 
 def test_rest_answers_a_token_and_refuses_a_stranger(cluster: Cluster) -> None:
-    token = cluster.slurm("scontrol", "token", "username=slurm", "lifespan=120").strip().removeprefix("SLURM_JWT=")
+    token = cluster.slurm("scontrol", "token", "username=slurm", "lifespan=1200").strip().removeprefix("SLURM_JWT=")
     url = f"http://{cluster.machine.addresses['t-slurmrestd']}:6820/slurm/v0.0.45"
-    ask = ["curl", "--silent", "--max-time", "10", "--write-out", "\n%{http_code}", "--header", "X-SLURM-USER-NAME: slurm"]
+    ask = ["curl", "--silent", "--max-time", "60", "--write-out", "\n%{http_code}", "--header", "X-SLURM-USER-NAME: slurm"]
     body, code = cluster.outside(*ask, "--header", f"X-SLURM-USER-TOKEN: {token}", f"{url}/nodes/").rsplit("\n", 1)
     assert (code, sorted(node["name"] for node in json.loads(body)["nodes"])) == ("200", list(WORKERS))
     for header in ("X-SLURM-USER-TOKEN: nonsense", "X-Other: none"):
@@ -162,7 +171,7 @@ def test_idle_connections_of_a_user_keep_nobody_out(cluster: Cluster, pod: str, 
         if command:
             assert cluster.slurm(*command).split()
         else:
-            ask = ["curl", "--silent", "--max-time", "20", "--output", "/dev/null", "--write-out", "%{http_code}"]
+            ask = ["curl", "--silent", "--max-time", "60", "--output", "/dev/null", "--write-out", "%{http_code}"]
             assert cluster.outside(*ask, f"http://{cluster.machine.addresses[pod]}:{port}/slurm/v0.0.45/ping/") == "401"
 
 
@@ -171,7 +180,7 @@ def test_private_data_closes_slurmctlds_metrics_and_costs_logins_the_count_of_jo
     login = cluster.containers["t-login/login"]
 
     def code() -> str:
-        return cluster.outside("curl", "--silent", "--max-time", "20", "--output", "/dev/null", "--write-out", "%{http_code}", url)
+        return cluster.outside("curl", "--silent", "--max-time", "60", "--output", "/dev/null", "--write-out", "%{http_code}", url)
 
     def shown() -> list[str]:
         return login.run("ls", "/run/slipway/login").split()
@@ -190,11 +199,13 @@ def test_private_data_closes_slurmctlds_metrics_and_costs_logins_the_count_of_jo
 
 def test_probes_of_slurmctld_answer_over_http(cluster: Cluster) -> None:
     for path in ("livez", "readyz", "metrics"):
-        cluster.outside("curl", "--silent", "--fail", "--max-time", "5", f"http://{cluster.machine.addresses['t-slurmctld-0']}:6817/{path}")
+        cluster.outside(
+            "curl", "--silent", "--fail", "--max-time", "60", f"http://{cluster.machine.addresses['t-slurmctld-0']}:6817/{path}"
+        )
 
 
 def test_changed_files_are_taken_over_while_a_job_runs(cluster: Cluster) -> None:
-    job = cluster.start_job("long", 300, "--nodes=2")
+    job = cluster.start_job("long", "sleep 3000", "--nodes=2")
     cluster.configure(STACK, "PartitionName=extra Nodes=gpu-[0-1]\n")
     wait_for("the new partition", lambda: "extra" in cluster.slurm("sinfo", "--noheader", "--format", "%R"))
     wait_for("the new partition in a login session", lambda: "extra" in cluster.ssh("cat $SLURM_CONF; sinfo"))
@@ -215,7 +226,7 @@ def test_changed_files_are_taken_over_while_a_job_runs(cluster: Cluster) -> None
 def test_files_that_slurmctld_refuses_are_reported_and_change_nothing(cluster: Cluster, line: str) -> None:
     sidecar = cluster.containers["t-slurmctld-0/reconfigure"]
     said_before = sidecar.log.count("REFUSED")
-    job = cluster.start_job("long", 300, "--nodes=2")
+    job = cluster.start_job("long", "sleep 3000", "--nodes=2")
     cluster.configure(STACK, line)
     wait_for("a refusal in the sidecar's log", lambda: sidecar.log.count("REFUSED") == said_before + 1)
     assert "RUNNING" in cluster.ssh(f"squeue --noheader --format %T --job {job}")
@@ -226,7 +237,7 @@ def test_files_that_slurmctld_refuses_are_reported_and_change_nothing(cluster: C
 
 
 def test_killed_slurmctld_comes_back_to_a_job_that_ran_on(cluster: Cluster) -> None:
-    job = cluster.start_job("kill", 45, "--nodes=2")
+    job = cluster.start_job("kill", cluster.held(), "--nodes=2")
     # slurmctld writes its state some seconds after a change, so a kill loses what was newer. One more change, and its writing is awaited.
     changed = time.time()
     cluster.slurm("scontrol", "update", f"JobId={job}", "Comment=seen")
@@ -234,6 +245,7 @@ def test_killed_slurmctld_comes_back_to_a_job_that_ran_on(cluster: Cluster) -> N
     cluster.containers["t-slurmctld-0/slurmctld"].stop("KILL")
     cluster.slurmctld()
     wait_for("an answer", lambda: cluster.job_state(job) == "RUNNING", deadline_s=30)
+    cluster.go()
     wait_for("the job's end", lambda: cluster.job_state(job) == "COMPLETED", deadline_s=60)
     assert cluster.ssh(f"cat kill.{job}").split()[-1] == "whole"
     wait_for("its record", lambda: "COMPLETED" in cluster.ssh(f"sacct -n -X -j {job} -o state"), deadline_s=30)
@@ -245,16 +257,18 @@ def test_slurmctld_ends_in_time_on_a_signal(cluster: Cluster) -> None:
 
 
 def test_job_steps_outlive_their_slurmd(cluster: Cluster) -> None:
-    job = cluster.start_job("steps", 8, "--nodelist=gpu-0")
+    job = cluster.start_job("steps", cluster.held(), "--nodelist=gpu-0")
     worker = cluster.containers["gpu-0/slurmd"]
+    starts = worker.log.count("slurmd started")
     worker.run("pkill", "--signal", "KILL", "^slurmd")
-    wait_for("a second start", lambda: "starting it again" in worker.log)
+    wait_for("a second start", lambda: "starting it again" in worker.log and worker.log.count("slurmd started") > starts)
+    cluster.go()
     wait_for("the job's end", lambda: cluster.job_state(job) == "COMPLETED", deadline_s=60)
     assert cluster.ssh(f"cat steps.{job}").split()[-1] == "whole"
 
 
 def test_stopping_worker_drains_waits_for_its_job_and_returns_to_service(cluster: Cluster) -> None:
-    job = cluster.start_job("drain", 6, "--nodelist=gpu-1")
+    job = cluster.start_job("drain", "sleep 6", "--nodelist=gpu-1")
     worker = cluster.containers["gpu-1/slurmd"]
     worker.run(*STOP, timeout_s=60)
     assert cluster.job_state(job) == "COMPLETED"
@@ -305,12 +319,13 @@ def test_slurmd_that_does_not_end_does_not_hold_up_the_end_of_its_pod(cluster: C
     assert worker.stop() == 0
     assert time.monotonic() - begin < 15 * patience()
     assert "slurmd did not end within 5 s; killing it" in worker.log
-    cluster.slurmd("gpu-1")
+    worker = cluster.slurmd("gpu-1")
+    wait_for("slurmd", lambda: "slurmd started" in worker.log)  # the node counts as idle before
 
 
 def test_munged_that_ends_in_a_worker_is_started_again_and_has_no_rights(cluster: Cluster) -> None:
     worker = cluster.containers["gpu-0/slurmd"]
-    before = worker.run("pgrep", "--exact", "munged")
+    before, starts = worker.run("pgrep", "--exact", "munged"), worker.log.count("slurmd started")
     status = worker.run("cat", f"/proc/{before.strip()}/status")
     assert f"Uid:\t{MUNGE}\t{MUNGE}\t{MUNGE}\t{MUNGE}" in status
     assert "CapBnd:\t0000000000000000" in status
@@ -322,6 +337,7 @@ def test_munged_that_ends_in_a_worker_is_started_again_and_has_no_rights(cluster
         "its socket", lambda: worker.run("bash", "-c", "munge -n | unmunge | grep -c Success", check=False).strip() == "1", deadline_s=30
     )
     assert "munged ended with code" in worker.log
+    wait_for("slurmd, which has ended with it", lambda: worker.log.count("slurmd started") > starts)
     assert cluster.ssh("srun --nodelist=gpu-0 hostname").strip() == "gpu-0"
 
 
@@ -332,6 +348,7 @@ def test_worker_waits_for_slurmctld_without_ending(cluster: Cluster) -> None:
     wait_for("a clear line", lambda: "waiting for munged and for slurmctld at t-slurmctld:6817" in worker.log)
     assert worker.process.poll() is None
     cluster.slurmctld()
+    wait_for("slurmd", lambda: "slurmd started" in worker.log)  # the node counts as idle before
 
 
 def test_database_killed_in_its_first_start_starts_again(cluster: Cluster) -> None:
@@ -361,7 +378,7 @@ def test_image_is_the_expected_series_of_slurm(image_root: Path) -> None:
 
 def test_every_line_is_json_and_names_its_cluster_node_daemon_and_job(cluster: Cluster) -> None:
     """Of every container: docs/logs.md says what agents rely on."""
-    job = cluster.start_job("logged", 600, "--nodelist=gpu-0")
+    job = cluster.start_job("logged", "sleep 600", "--nodelist=gpu-0")
     cluster.ssh(f"scancel {job}")
 
     def steps(name: str) -> set[str | None]:

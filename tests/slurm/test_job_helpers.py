@@ -147,7 +147,15 @@ def test_environment_of_a_job_is_made_without_its_users_programs(cluster: RootCl
 def test_task_epilog_is_in_its_steps_groups_and_under_the_jobs_limits(cluster: RootCluster, rooted: bool) -> None:
     cluster.settings(CONF if rooted else None)
     options = "--nodelist=gpu-0 --mem=100"
-    cluster.ssh(f"srun {options} --task-epilog=$HOME/epilog bash -c 'cat /proc/self/cgroup > groups.task'", check=False)
+
+    def grown() -> list[str]:
+        """What the epilog says of itself; nothing where Slurm has ended it before, as it does after 5 s."""
+        cluster.ssh(
+            f"rm -f grown.epilog; srun {options} --task-epilog=$HOME/epilog bash -c 'cat /proc/self/cgroup > groups.task'", check=False
+        )
+        return cluster.ssh("cat grown.epilog").split()
+
+    processes = wait_for("an epilog that has come to its end", grown, deadline_s=60)
     said = cluster.ssh("cat groups.epilog")
     of_epilog, of_task = groups(said), groups(cluster.ssh("cat groups.task"))
     held = {controller: group for controller, group in of_task.items() if "/step_" in group or "/slipway-jobs/" in group}
@@ -155,9 +163,8 @@ def test_task_epilog_is_in_its_steps_groups_and_under_the_jobs_limits(cluster: R
     for controller, group in held.items():
         assert of_epilog[controller].removesuffix("/task_0") == group.removesuffix("/task_0"), controller
     assert "score 1000" in said
-    grown = cluster.ssh("cat grown.epilog").split()
-    assert int(grown[0]) < PROCESSES
-    assert "holds" not in grown
+    assert int(processes[0]) < PROCESSES
+    assert "holds" not in processes
     wait_for("the end of its processes", lambda: cluster.inside("gpu-0", f"pgrep -u {ALICE} || true") == "")
     wait_for("idle workers", cluster.ready)
 
@@ -285,7 +292,7 @@ def test_worker_of_an_image_older_than_the_scripts_says_so(cluster: RootCluster)
         "gpu-1", "old", command, PROGRAMS, {"SLIPWAY_SLURMCTLD": "nobody"}, privileged=True, cwd=paths.PACKAGES
     )
     try:
-        assert container.process.wait(60) == 1
+        assert container.ended() == 1
         assert "worker: FAILED: this image is older than Slipway's scripts" in container.log
     finally:
         container.stop("KILL")

@@ -101,7 +101,7 @@ def test_node_that_starts_no_job_is_drained_and_gives_its_jobs_back(
         assert cluster.node(NODE)["reason"].startswith(reasons)
         if reasons != ("Prolog error",):  # slurmd has not tried to launch it, and Slurm itself has it wait
             wait_for("the job's place", lambda: is_back(cluster, job), 60)
-            assert f"did not start on {NODE}" in cluster.job(job)["admin_comment"]
+            assert f"did not start on {NODE}" in cluster.comment(job)
         later = cluster.batch("--exclusive", "--nodelist=gpu-[0-1]", "--nodes=1")
         assert starts(cluster) - before <= 2  # with a test job
         cluster.slurm("scancel", later)
@@ -160,7 +160,7 @@ def test_check_whose_job_cannot_be_started_is_no_skip(cluster: ChecksCluster) ->
     shell(cluster, READ_ONLY.format(GROUPS))
     try:
         check = cluster.check_as_job("site", "true")
-        assert check.process.wait(120) == 0
+        assert check.ended() == 0
         assert '"skipped"' not in check.lines[-1]
         wait_for("the drain", lambda: is_drained(cluster), 60)
     finally:

@@ -106,7 +106,7 @@ def test_silent_relay_holds_up_no_job_and_loses_no_mail(cluster: Cluster) -> Non
     try:
         for name in ("first", "second"):
             cluster.alice(f"sbatch --wait --mail-type=END --mail-user=ada@example.org --job-name={name} --output=/dev/null --wrap true")
-        assert cluster.shell("squeue --noheader") == ""
+        wait_for("an empty queue", lambda: cluster.shell("squeue --noheader") == "")
     finally:
         cluster.relay.send_signal(signal.SIGCONT)
     for name in ("first", "second"):

@@ -181,6 +181,8 @@ def test_no_job_is_warned_twice_and_each_is_requeued_whichever_write_was_the_las
         cluster.round_killed_after("requeue", WARNS)  # a whole round: it has nothing to requeue
         if write != "note":
             cluster.wait_until_saved(job)
+        if write == "notify":
+            wait_for("the job's word of it", lambda: cluster.warnings(job))  # noqa: B023 - called at once
         saved[write] = (len(cluster.lines(job, "checkpoint")), cluster.warnings(job))
         cluster.round_killed_after("requeue", REQUEUES)
         wait_for("the job in the queue", lambda: cluster.state(job) == "PENDING")  # noqa: B023

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import seconds
 from tests.slurm.checks_cluster import NODES, ChecksCluster, often, running
 from tests.slurm.image_cluster import ALICE, SLURM
 from tests.slurm.image_pods import wait_for
@@ -100,7 +101,7 @@ def test_job_whose_prolog_runs_a_sites_program_that_fails_starts_elsewhere(site:
     wait_for("the job in the queue", lambda: (now := cluster.job(job))["restart_cnt"] == 1 and now["job_state"] == ["PENDING"])
     [bad] = [node for node in NODES if "DRAIN" in cluster.node(node)["state"]]
     found = "check own: port 3 is down"
-    assert cluster.job(job)["admin_comment"] == f"did not start on {bad}: {found}"
+    assert cluster.comment(job) == f"did not start on {bad}: {found}"
     assert cluster.node(bad)["reason"] == f"slipway: {found}"
     cluster.slurm("scontrol", "update", f"JobId={job}", "StartTime=now")
     wait_for("its end", lambda: cluster.job(job)["job_state"] == ["COMPLETED"], 60)
@@ -108,7 +109,7 @@ def test_job_whose_prolog_runs_a_sites_program_that_fails_starts_elsewhere(site:
 
 
 def test_program_is_told_of_its_node_and_job_and_of_nothing_that_a_user_says(site: Site) -> None:
-    site.declare(own("prolog", "interval"))
+    site.declare(own("prolog", "interval"), HealthCheckInterval="3600")  # the last look is the prolog's
     site.cluster.alice("env", "SPANK_X=mine", "srun", "--chdir=/tmp", "--nodelist=gpu-1", "--gpus=2", "--export=ALL,X=mine", "true")
     told = {name: value for line in (site.folder / "told-own-gpu-1").read_text().splitlines() for name, _, value in [line.partition("=")]}
     job = told.pop("SLURM_JOB_ID")
@@ -134,17 +135,19 @@ def test_failure_at_an_interval_is_noted_and_ends_with_its_passes(site: Site) ->
 
 
 @pytest.mark.parametrize(
-    ("script", "timeout_s", "found"),
+    ("script", "quiet_s", "found"),
     [
         pytest.param("kill -SEGV $$", 60, "/home/checks/fabric was killed by signal 11", id="crashes"),
         pytest.param("echo no such port; exit 2", 60, "/home/checks/fabric ended with 2: no such port", id="another-exit-code"),
-        pytest.param("sleep 617 & sleep 617", 5, "did not end within 5 s", id="hangs"),
-        pytest.param("yes no such port; exit 1", 5, "did not end within 5 s", id="prints-without-end"),
+        pytest.param("sleep 617 & sleep 617", 5, "did not end within {} s", id="hangs"),
+        pytest.param("yes no such port; exit 1", 5, "did not end within {} s", id="prints-without-end"),
         pytest.param("sleep 617 & exit 3", 60, "/home/checks/fabric ended with 3", id="leaves-a-process-with-its-pipe"),
     ],
 )
-def test_program_without_an_answer_holds_up_no_job(site: Site, script: str, timeout_s: int, found: str) -> None:
-    site.declare(own("prolog", timeoutS=timeout_s))
+def test_program_without_an_answer_holds_up_no_job(site: Site, script: str, quiet_s: int, found: str) -> None:
+    limit_s = seconds(quiet_s)
+    found = found.format(limit_s)
+    site.declare(own("prolog", timeoutS=limit_s))
     site.then("gpu-1", script)
     site.cluster.forget("gpu-1")
     lines = site.cluster.containers["t-slurmctld-0/checks"]

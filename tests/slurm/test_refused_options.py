@@ -57,6 +57,7 @@ class Cluster(ImageCluster):
         self.configure(stack)
         said = self.containers["t-slurmctld-0/reconfigure"]
         wait_for("the new files", lambda: said.log.count("slurmctld runs with the files of") > before, deadline_s=60)
+        wait_for("slurmd with the files", lambda: "SlurmdStartTime=2" in self.shell("scontrol show nodes"))
         self.shell("scontrol update NodeName=gpu-0 State=UNDRAIN")
         wait_for("an idle worker", lambda: self.shell("sinfo --noheader --format=%T") == "idle", deadline_s=90)
 
@@ -149,13 +150,14 @@ def test_jobs_without_these_options_are_accepted(cluster: Cluster) -> None:
 
 def test_rest_clients_are_refused_the_same(cluster: Cluster) -> None:
     """In Slurm's words alone: slurmrestd of 26.05 does not pass a plugin's on."""
+    wait_for("an empty queue", lambda: cluster.shell("squeue --noheader") == "")  # a job of the test before may be completing
     token = cluster.shell("scontrol token username=alice lifespan=600").removeprefix("SLURM_JWT=")
     headers = ("X-SLURM-USER-NAME: alice", f"X-SLURM-USER-TOKEN: {token}", "Content-Type: application/json")
     url = f"http://{cluster.machine.addresses['t-slurmrestd']}:6820/slurm/v0.0.45/job/submit"
     for more in ({"container": "/tmp/bundle"}, {"comment": "notify:nosuch"}, {"temporary_disk_per_node": 100}):
         job = {"script": "#!/bin/bash\ntrue\n", "current_working_directory": "/tmp", "environment": ["PATH=/usr/bin"], **more}
         options = [word for header in headers for word in ("--header", header)]
-        asked = ("curl", "--silent", "--max-time", "10", *options, "--data", json.dumps({"job": job}), url)
+        asked = ("curl", "--silent", "--max-time", "60", *options, "--data", json.dumps({"job": job}), url)
         said = cluster.containers["gpu-0/slurmd"].run(*asked, user=ALICE)
         assert NOT_SUPPORTED in said, said
         assert cluster.shell("squeue --noheader") == ""

@@ -76,7 +76,7 @@ def units(cluster: ElasticCluster, topology: str) -> dict[str, str]:
 
 def hosts(cluster: ElasticCluster, *options: str) -> list[str]:
     """Where a step of one task on each of two nodes runs."""
-    return sorted(cluster.slurm("srun", "--chdir=/tmp", "--nodes=2", *options, "hostname", user=ALICE).split())
+    return sorted(cluster.slurm("srun", "--quiet", "--chdir=/tmp", "--nodes=2", *options, "hostname", user=ALICE).split())
 
 
 def test_nodes_that_nobody_has_placed_are_together_and_take_jobs(cluster: ElasticCluster) -> None:
@@ -108,7 +108,7 @@ def test_job_reads_the_address_that_its_pod_was_told(cluster: ElasticCluster) ->
     there = address(tree_place("fabric", ("a", "1")))
     (cluster.machine.folder / "volume-el-0-place" / "address").write_text(there)
     tell = "echo $SLURM_TOPOLOGY_ADDR $SLURM_TOPOLOGY_ADDR_PATTERN"
-    said = cluster.slurm("srun", "--chdir=/tmp", "--partition=burst", "--nodelist=el-0", "bash", "-c", tell, user=ALICE)
+    said = cluster.slurm("srun", "--quiet", "--chdir=/tmp", "--partition=burst", "--nodelist=el-0", "bash", "-c", tell, user=ALICE)
     assert said.split() == ["fabric.a.a-1.el-0", "switch.switch.switch.node"]
 
 
@@ -125,7 +125,10 @@ def test_changed_place_touches_no_job_that_runs(cluster: ElasticCluster) -> None
 def test_features_are_for_constraints_and_gone_after_a_reconfigure(cluster: ElasticCluster) -> None:
     """So the controller compares them at each reading."""
     place(cluster, {"el-1": text("a", "2", 1)}, ("p5.48xlarge", "ib"))
-    assert cluster.slurm("srun", "--chdir=/tmp", "--partition=burst", "--constraint=p5.48xlarge&ib", "hostname", user=ALICE) == "el-1\n"
+    assert (
+        cluster.slurm("srun", "--quiet", "--chdir=/tmp", "--partition=burst", "--constraint=p5.48xlarge&ib", "hostname", user=ALICE)
+        == "el-1\n"
+    )
     cluster.slurm("scontrol", "reconfigure")
     assert "AvailableFeatures=(null)" in cluster.node("el-1")
 
