@@ -19,7 +19,7 @@ NODES = ("gpu-0", "gpu-1")
 
 def often() -> dict[str, str]:
     """Settings with which slurmd looks as often as the machine, now, has its looks end in time."""
-    limit_s = seconds(2)
+    limit_s = 1 + seconds(1)
     return {"HealthCheckInterval": str(limit_s + 1), "HealthCheckTimeout": str(limit_s)}
 
 

@@ -71,7 +71,7 @@ def test_slurmd_that_missed_the_files_is_told_again(cluster: ElasticCluster) -> 
     sidecar = cluster.containers["t-slurmctld-0/reconfigure"]
     link(cluster, "fix-1", "down")
     try:
-        write(cluster, f"KillWait=62\nSlurmdTimeout={seconds(15)}")
+        write(cluster, f"KillWait=62\nSlurmdTimeout={12 + seconds(3)}")
         words = "all 1 slurmds that answer have them; of silent slurmds nothing is known: fix-1"
         wait_for("a slurmd that is silent", lambda: report(cluster) == ("live", f"slurmctld runs with these files; {words}"))
     finally:

@@ -32,7 +32,7 @@ def cluster(image_root: Path) -> Iterator[ElasticCluster]:
     stack = elastic_stack(fixed=1)
     stack["partitions"][0]["settings"] = {"OverSubscribe": "FORCE:2"}
     made = ElasticCluster(
-        machine, prolog_slack_s=seconds(10), stack=stack, names={name: NAMES[name] for name in ("t-slurmctld-0", "fix-0")}
+        machine, prolog_slack_s=5 + seconds(5), stack=stack, names={name: NAMES[name] for name in ("t-slurmctld-0", "fix-0")}
     )
     try:
         made.prepare()
@@ -106,7 +106,7 @@ def test_jobs_of_which_no_node_was_told_start_again_and_srun_ends_with_words(clu
 
 def test_forgotten_job_runs_to_its_end_and_its_node_comes_back(cluster: ElasticCluster) -> None:
     """A registration would end it; the job's extern step, which nobody ends any more, keeps the node out of service no longer."""
-    job_s = 25 + seconds(20)  # longer than a worker waits before it would register again, also where slurmctld comes back slowly
+    job_s = 37 + seconds(8)  # longer than a worker waits before it would register again, also where slurmctld comes back slowly
     command = f"sleep {job_s}.0"
     script = ("--output=/dev/null", "--chdir=/tmp", f"--wrap={command} && touch /home/alice/ended")
     cluster.slurm("sbatch", "--partition=main", *script, user=ALICE)

@@ -390,7 +390,7 @@ def test_running_job_is_in_every_reading_also_when_nothing_has_changed(cluster: 
 
 
 def test_expired_token_is_renewed_before_anybody_notices(cluster: ElasticCluster) -> None:
-    life_s = seconds(8)
+    life_s = 6 + seconds(2)
 
     async def work(client: SlurmClient) -> bool:
         await client.nodes()
