@@ -54,7 +54,7 @@ def conf(cluster: ElasticCluster) -> str:
 
 
 def test_queue_tells_what_runs_where_until_when_and_what_waits_for_what(cluster: ElasticCluster) -> None:
-    running = cluster.running("--partition=main", "--nodelist=fix-0", "--time=5")
+    running = cluster.running("--partition=main", "--nodelist=fix-0", "--time=60")
     waiting = cluster.submit("--partition=main", "--nodelist=fix-0", "--hold", "--time=1-2", "--constraint=[a|b]", "--array=3-9")
     try:
         found = queue(cluster)

@@ -142,7 +142,7 @@ def test_gpu_job_sees_its_devices_and_no_other(cluster: Cluster) -> None:
 def test_mpirun_crosses_two_nodes_without_ssh_between_them(cluster: Cluster) -> None:
     program = (Path(__file__).parent / "mpi_sum.py").read_text()
     cluster.ssh(f"cat > mpi_sum.py <<'PROGRAM'\n{program}\nPROGRAM")
-    job = cluster.submit("--wait", "--time=5", "--nodes=2", "--ntasks-per-node=2", "--output=mpi.%j", "--wrap='mpirun python3 mpi_sum.py'")
+    job = cluster.submit("--wait", "--time=60", "--nodes=2", "--ntasks-per-node=2", "--output=mpi.%j", "--wrap='mpirun python3 mpi_sum.py'")
     assert sorted(cluster.ssh(f"cat mpi.{job}").splitlines()) == [f"rank {rank} of 4 on gpu-{rank // 2}: sum 6" for rank in range(4)]
 
 

@@ -186,7 +186,7 @@ def test_slurm_requeues_batch_jobs_alone_and_says_beforehand_which_these_are(clu
 
 
 def test_list_of_running_jobs_says_when_they_end_and_refuses_a_token_of_another_key(cluster: ElasticCluster, tmp_path: Path) -> None:
-    job = cluster.running("--partition=main", "--nodelist=fix-0", "--time=5")
+    job = cluster.running("--partition=main", "--nodelist=fix-0", "--time=60")
     waiting = cluster.submit("--partition=main", "--nodelist=fix-0", "--hold")
     try:
         [seen] = ask(cluster, lambda client: client.jobs()).jobs

@@ -313,7 +313,7 @@ def test_mpi_of_slurm_crosses_nodes_inside_the_root(cluster: RootCluster) -> Non
     program = (Path(__file__).parent / "mpi_sum.py").read_text()
     (cluster.machine.folder / "volume-home/alice/mpi_sum.py").write_text(program)
     assert sorted(cluster.ssh("srun --nodes=2 --mpi=pmi2 bash -c 'echo $PMI_RANK $PMI_SIZE'").splitlines()) == ["0 2", "1 2"]
-    job = cluster.batch("mpirun python3 mpi_sum.py", "--nodes=2", "--ntasks-per-node=2", "--time=5", deadline_s=300)
+    job = cluster.batch("mpirun python3 mpi_sum.py", "--nodes=2", "--ntasks-per-node=2", "--time=60", deadline_s=300)
     assert sorted(cluster.out(job).splitlines()) == [f"rank {rank} of 4 on gpu-{rank // 2}: sum 6" for rank in range(4)]
 
 
