@@ -109,7 +109,7 @@ def test_account_with_a_running_job_goes_after_it_and_takes_no_new_one(cluster: 
     cluster.joined("ml|alice")
     enforced(cluster)
     told = cluster.machine.folder / "volume-home/told"
-    job = cluster.submit(script="until [[ -e /home/told ]]; do sleep 0.2; done")
+    job = cluster.submit(script="until [ -e /home/told ]; do sleep 0.2; done")
     cluster.state(job, "RUNNING")
     waiting = cluster.submit("--begin=now+1hour")
     cluster.declare({"enforce": ENFORCE, "accounts": []})
