@@ -13,9 +13,9 @@ from components.backup import STATE_PROGRAMS, BackupArgs, backup_args, build_sta
 from components.claims import ClaimArgs, claim_args, claim_retention, claim_template
 from components.generations import pod_marks
 from components.labels import Manifest, labels, metadata, object_name, outside_name, selector
-from components.mail import MailArgs, build_mail, mail_args, mail_volumes
+from components.mail import build_mail, mail_volumes
 from components.notify import PROGRAMS as NOTIFY_PROGRAMS
-from components.notify import NotifyArgs, build_notify, build_notify_settings, notify_args, notify_volumes
+from components.notify import build_notify, build_notify_settings, notify_volumes
 from components.objects import CLAIMS, declare
 from components.pods import (
     MUNGE_SOCKET,
@@ -46,6 +46,7 @@ from components.pods import (
 from components.shared_mounts import SharedMountArgs
 from components.users import identity_volume, users_mount, users_name, users_volume
 from configs.models.cluster import Cluster
+from configs.models.notifications import NewsReceiver, Smtp
 from names import paths, ports, variables
 
 _GRACE_S = 30
@@ -82,9 +83,9 @@ class ControlPlaneArgs(TypedDict):
     """The JWT key's generation: slurmctld restarts with a new key."""
     backup: NotRequired[BackupArgs]
     """Where slurmctld's state is copied to, and restored from."""
-    mail: NotRequired[MailArgs]
+    mail: NotRequired[Smtp]
     """The relay for mail about jobs."""
-    notify: NotRequired[NotifyArgs]
+    notify: NotRequired[tuple[NewsReceiver, ...]]
     """Who is told of jobs and nodes; missing: nobody."""
     maintenance: NotRequired[dict[str, Any]]
     """What the program that warns jobs of maintenance goes by (slurm.maintenance.Policy); missing: jobs are not warned."""
@@ -108,9 +109,9 @@ def control_plane_args(cluster: Cluster, pods: PodDefaults) -> ControlPlaneArgs:
     if cluster.maintenance.enabled:
         made["maintenance"] = maintenance_policy(cluster)
     if cluster.notifications.smtp is not None:
-        made["mail"] = mail_args(cluster.notifications.smtp)
+        made["mail"] = cluster.notifications.smtp
     if cluster.notifications.receivers:
-        made["notify"] = notify_args(cluster)
+        made["notify"] = cluster.notifications.receivers
     return made
 
 

@@ -4,8 +4,7 @@ A change of filters restarts nothing: the kubelet brings the new settings within
 restarts slurmctld's pod. A Secret that is missing keeps no pod from starting: its webhook is told once it is there.
 """
 
-import json
-from typing import Any, TypedDict
+from collections.abc import Iterable
 
 from components.labels import Manifest, labels, object_name
 from components.objects import config_map
@@ -21,8 +20,9 @@ from components.pods import (
     program_mounts,
     secret_volume,
 )
-from configs.models.cluster import Cluster
+from configs.models.notifications import NewsReceiver
 from names import paths
+from programs.notify.settings import Receiver, to_json
 
 PROGRAMS = ("notify", "mail")
 """What the container runs: the words about jobs, and the spool of mails, are in programs/mail."""
@@ -32,44 +32,31 @@ _INTERVAL_S = 15
 """Seconds between two readings of Slurm; one that is slow makes its own pause longer (slurm/ended.py)."""
 
 
-class NotifyArgs(TypedDict):
-    """Who is told."""
-
-    settings: str
-    """The receivers, as JSON."""
-    secrets: dict[str, str]
-    """Names of the Secrets with the key `url`, by the names of the webhooks."""
-
-
-def notify_args(cluster: Cluster) -> NotifyArgs:
-    receivers = cluster.notifications.receivers
-    said: list[dict[str, Any]] = [
-        {
-            "name": each.name,
-            "kind": each.kind,
-            "to": each.to,
-            "events": each.events,
-            "accounts": each.accounts,
-            "users": each.users,
-            "partitions": each.partitions,
-            "onlyAsked": each.only_asked,
-        }
+def build_receivers(receivers: Iterable[NewsReceiver]) -> list[Receiver]:
+    """Who is told, as the program reads it."""
+    return [
+        Receiver(
+            name=each.name,
+            kind=each.kind,
+            to=each.to,
+            events=frozenset(each.events),
+            accounts=frozenset(each.accounts),
+            users=frozenset(each.users),
+            partitions=frozenset(each.partitions),
+            only_asked=each.only_asked,
+        )
         for each in receivers
     ]
-    return {
-        "settings": json.dumps(said, indent=1),
-        "secrets": {each.name: each.url_secret for each in receivers if each.url_secret is not None},
-    }
 
 
-def build_notify_settings(cluster: str, namespace: str, notify: NotifyArgs) -> Manifest:
+def build_notify_settings(cluster: str, namespace: str, receivers: Iterable[NewsReceiver]) -> Manifest:
     """The ConfigMap of the receivers. Mutable: the program reads it again and again."""
-    return config_map(_settings_name(cluster), namespace, labels(cluster, "notify"), {_FILE: notify["settings"]})
+    return config_map(_settings_name(cluster), namespace, labels(cluster, "notify"), {_FILE: to_json(build_receivers(receivers))})
 
 
-def build_notify(pods: PodDefaults, notify: NotifyArgs, state: Manifest, users: Manifest) -> Manifest:
+def build_notify(pods: PodDefaults, receivers: Iterable[NewsReceiver], state: Manifest, users: Manifest) -> Manifest:
     """The container. `state` is the mount of slurmctld's disk, where messages wait, `users` that by which squeue names users."""
-    urls = [mount(_volume(name), f"{paths.NOTIFY_URLS}/{name}", read_only=True) for name in notify["secrets"]]
+    urls = [mount(_volume(name), f"{paths.NOTIFY_URLS}/{name}", read_only=True) for name in _secrets(receivers)]
     mounts = [
         mount("config", paths.SLURM, read_only=True),
         users,
@@ -93,12 +80,17 @@ def build_notify(pods: PodDefaults, notify: NotifyArgs, state: Manifest, users: 
     )
 
 
-def notify_volumes(pods: PodDefaults, notify: NotifyArgs) -> list[Manifest]:
+def notify_volumes(pods: PodDefaults, receivers: Iterable[NewsReceiver]) -> list[Manifest]:
     """The volumes of the settings and of the Secrets."""
-    secrets = [secret_volume(_volume(name), secret) for name, secret in notify["secrets"].items()]
+    secrets = [secret_volume(_volume(name), secret) for name, secret in _secrets(receivers).items()]
     for each in secrets:
         each["secret"]["optional"] = True
     return [config_volume("notify-settings", _settings_name(pods["cluster"])), *secrets]
+
+
+def _secrets(receivers: Iterable[NewsReceiver]) -> dict[str, str]:
+    """Names of the Secrets with the key `url`, by the names of their webhooks."""
+    return {each.name: each.url_secret for each in receivers if each.url_secret is not None}
 
 
 def _volume(name: str) -> str:

@@ -5,7 +5,6 @@ twice if the container ends at that moment. What cannot be sent is logged: at on
 found no relay.
 """
 
-import json
 import os
 import signal
 import smtplib
@@ -20,29 +19,14 @@ from types import FrameType
 
 from slurm.logs import teller
 from slurm.pump import take_stderr
-from slurm.records import record
 
 from .message import Mail, compose, job_number
 from .plan import LIFE_S, Fate, is_too_old, pause_s, plan_fate
+from .settings import Settings, from_json
 from .spool import Spool
 
 _LOOK_S = 1
 _ANSWER_S = 30
-
-
-@record
-class Settings:
-    """The relay, as the config has it."""
-
-    host: str
-    port: int
-    sender: str
-    tls: str
-    """starttls, tls or none."""
-    ca_file: str
-    """Empty: the CAs of the system."""
-    credentials: str
-    """Folder of the files `username` and `password`; empty: no login."""
 
 
 class Sender:
@@ -166,7 +150,7 @@ def main() -> None:
     # Python as process 1 would not end on SIGTERM. Ending at once loses nothing: a mail is removed after it is sent.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end_at_once)
-    sender = Sender(Settings(**json.loads(sys.argv[1])), Spool(), teller("mail"))
+    sender = Sender(from_json(sys.argv[1]), Spool(), teller("mail"))
     while True:
         time.sleep(sender.round())
 

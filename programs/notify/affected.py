@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from slurm.maintenance import Job
 
 from .nodes import Changes, Fault, Known
-from .plan import MOST, Affected, News, Receiver, is_chosen
+from .plan import MOST, Affected, News, is_chosen
 from .runs import asked
+from .settings import Receiver
 
 EVENT = "jobDrain"
 

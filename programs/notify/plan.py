@@ -12,37 +12,13 @@ from slurm.records import record
 
 from .nodes import Changes, Fault
 from .runs import QUIET, REQUEUED, Run
+from .settings import Receiver
 
 MOST = 10
 ARRAY_S = 3600
 """An array of which tasks are left is told of so often, in seconds."""
 MOST_ARRAYS = 1000
 """Arrays that wait for their last task; the others are told of at once."""
-_OF_JOBS = ("jobEnd", "jobFail", "jobRequeue")
-
-
-@record
-class Receiver:
-    """Who is told, as the config has it."""
-
-    name: str
-    kind: str
-    """slack, webhook or mail."""
-    to: tuple[str, ...]
-    events: frozenset[str]
-    accounts: frozenset[str]
-    """Empty, as users and partitions: all."""
-    users: frozenset[str]
-    partitions: frozenset[str]
-    only_asked: bool
-
-    @property
-    def wants_jobs(self) -> bool:
-        return not self.events.isdisjoint(_OF_JOBS)
-
-    @property
-    def wants_nodes(self) -> bool:
-        return not self.events.isdisjoint(("nodeDrain", "nodeResume"))
 
 
 @record

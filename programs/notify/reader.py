@@ -16,7 +16,8 @@ from slurm.squeue import random_word
 
 from . import nodes, runs, words
 from .affected import newly_drained, plan_affected
-from .plan import News, Receiver, gather, new_runs, plan_jobs, plan_nodes
+from .plan import News, gather, new_runs, plan_jobs, plan_nodes
+from .settings import Receiver
 from .state import FOLDER, PAYLOAD, State, load, save, spool_of
 
 CHUNK_S = 3600

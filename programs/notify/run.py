@@ -5,7 +5,6 @@ SECONDS is the time between two rounds. What is to be told waits on slurmctld's 
 that of programs/mail. What cannot be sent is logged.
 """
 
-import json
 import os
 import signal
 import sys
@@ -14,38 +13,19 @@ import time
 import traceback
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from slurm.commands import call
 from slurm.ended import pause_s
 from slurm.logs import teller
 from slurm.pump import take_stderr
 
-from .plan import Receiver
 from .reader import Reader
 from .sender import Senders
+from .settings import Receiver, from_json
 
 _CALL_S = 60
 
 say = teller("notify")
-
-
-def read_receivers(file: Path) -> tuple[Receiver, ...]:
-    """Who is told. Raises OSError; ValueError, KeyError and TypeError for a file that is none of ours."""
-    return tuple(_receiver(each) for each in json.loads(file.read_text()))
-
-
-def _receiver(given: Any) -> Receiver:
-    return Receiver(
-        name=given["name"],
-        kind=given["kind"],
-        to=tuple(given["to"]),
-        events=frozenset(given["events"]),
-        accounts=frozenset(given["accounts"]),
-        users=frozenset(given["users"]),
-        partitions=frozenset(given["partitions"]),
-        only_asked=bool(given["onlyAsked"]),
-    )
 
 
 def ask(*command: str) -> str:
@@ -65,7 +45,7 @@ def main() -> None:
     while True:
         at, fault = time.monotonic(), ""
         try:
-            receivers = read_receivers(file)
+            receivers = from_json(file.read_text())
         except (OSError, ValueError, KeyError, TypeError) as error:
             fault = f"the list of receivers cannot be read; the one before stays: {error!r}"
         if receivers is not None:  # until then, what waits waits on

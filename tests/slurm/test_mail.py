@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from components.mail import build_settings, mail_args
+from components.mail import build_settings
 from configs.load import load_cluster
+from programs.mail.settings import to_json
 from tests.slurm.directory_server import make_certificates
 from tests.slurm.image_cluster import NAMES, SLURM, STACK
 from tests.slurm.image_pods import PROJECT, Machine, wait_for
@@ -79,7 +80,7 @@ def cluster(image_root: Path) -> Iterator[Cluster]:
         cluster.volume("mail-ca", {"ca.crt": (cluster.inbox / "ca.crt").read_bytes()})
         cluster.volume("mail-credentials", {"username": USER, "password": PASSWORD}, 0o440, SLURM)
         secrets = {f"/etc/slipway/{name}": cluster.path(name) for name in ("mail-ca", "mail-credentials")}
-        cluster.mail(build_settings(mail_args(smtp)), secrets)
+        cluster.mail(to_json(build_settings(smtp)), secrets)
         cluster.slurmd("gpu-0")
         wait_for("an idle worker", lambda: cluster.shell("sinfo --noheader --format=%T") == "idle", deadline_s=90)
         yield cluster

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from components.notify import notify_args
+from components.notify import build_receivers
 from components.pods import program_command
 from configs.load import load_cluster
 from programs.mail.spool import Spool
+from programs.notify.settings import to_json
 from tests.slurm.accounts_cluster import ALICES, BOB, AccountsCluster, running
 from tests.slurm.image_cluster import SLURM, STACK, program_mount
 from tests.slurm.image_pods import PROJECT, Container, wait_for
@@ -53,7 +54,8 @@ class Cluster(AccountsCluster):
         pod = "t-slurmctld-0"
         stack = {**STACK, "notifications": NOTIFICATIONS}
         stack["accounting"] = {"accounts": [ALICES]}
-        self.volume("notify", {"receivers.json": notify_args(load_cluster(stack, Path(), "x"))["settings"]})
+        receivers = load_cluster(stack, Path(), "x").notifications.receivers
+        self.volume("notify", {"receivers.json": to_json(build_receivers(receivers))})
         mounts = {
             "/etc/slurm": self.path("slurm"),
             "/var/lib/extrausers": self.path("users"),

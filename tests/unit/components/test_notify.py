@@ -1,6 +1,5 @@
 """The container that tells webhooks and mail addresses, and what a change of them does."""
 
-from pathlib import Path
 from typing import Any
 
 from components.cluster import program_folders
@@ -8,7 +7,7 @@ from components.control_plane import build_slurmctld, control_plane_args
 from components.notify import build_notify_settings
 from configs.load import load_cluster
 from configs.models.cluster import Cluster
-from programs.notify.run import read_receivers
+from programs.notify.settings import from_json
 from tests.unit.components.examples import PODS
 from tests.unit.components.structure import structural_faults
 from tests.unit.configs.stacks import ROOT, edited
@@ -56,12 +55,10 @@ def test_nobody_to_be_told_is_no_container() -> None:
     assert {"notify", "mail"} <= {folder.name for folder in program_folders(stack(RECEIVER))}
 
 
-def test_program_reads_who_is_told(tmp_path: Path) -> None:
+def test_program_reads_who_is_told() -> None:
     args = control_plane_args(stack(RECEIVER), PODS)
     assert "notify" in args
-    [(name, text)] = build_notify_settings("dev", "slurm", args["notify"])["data"].items()
-    (tmp_path / name).write_text(text)
-    [found] = read_receivers(tmp_path / name)
+    [found] = from_json(build_notify_settings("dev", "slurm", args["notify"])["data"]["receivers.json"])
     assert (found.name, found.kind, found.accounts, found.events) == ("chat", "slack", {"ml"}, {"jobFail", "nodeDrain"})
     assert found.wants_jobs
     assert found.wants_nodes

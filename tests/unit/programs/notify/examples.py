@@ -3,8 +3,8 @@
 from typing import Any
 
 from programs.notify import nodes, runs
-from programs.notify.plan import Receiver
 from programs.notify.runs import Run, read_runs
+from programs.notify.settings import Receiver
 
 BETWEEN = "\x1fab"
 NOW = 1_800_000_000.0

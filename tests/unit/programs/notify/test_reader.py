@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from programs.mail.spool import Spool
-from programs.notify.plan import Receiver
 from programs.notify.reader import CHUNK_S, Reader
+from programs.notify.settings import Receiver
 from programs.notify.state import load, spool_of
 from slurm.commands import SlurmError
 from slurm.ended import FORGET_S, LOOK_BACK_S

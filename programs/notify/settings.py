@@ -1,0 +1,72 @@
+"""The file of receivers that `notify` reads in each round; components/notify.py writes it."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from slurm.records import record
+
+_OF_JOBS = frozenset({"jobEnd", "jobFail", "jobRequeue"})
+_OF_NODES = frozenset({"nodeDrain", "nodeResume"})
+
+
+@record
+class Receiver:
+    """Who is told, as the config has it."""
+
+    name: str
+    kind: str
+    """slack, webhook or mail."""
+    to: tuple[str, ...]
+    """Mail addresses."""
+    events: frozenset[str]
+    accounts: frozenset[str]
+    """Empty, as users and partitions: all."""
+    users: frozenset[str]
+    partitions: frozenset[str]
+    only_asked: bool
+    """True: only jobs whose user has asked for it."""
+
+    @property
+    def wants_jobs(self) -> bool:
+        return not self.events.isdisjoint(_OF_JOBS)
+
+    @property
+    def wants_nodes(self) -> bool:
+        return not self.events.isdisjoint(_OF_NODES)
+
+
+def to_json(receivers: Iterable[Receiver]) -> str:
+    """The file. What has no order is sorted."""
+    written = [
+        {
+            "name": each.name,
+            "kind": each.kind,
+            "to": each.to,
+            "events": sorted(each.events),
+            "accounts": sorted(each.accounts),
+            "users": sorted(each.users),
+            "partitions": sorted(each.partitions),
+            "onlyAsked": each.only_asked,
+        }
+        for each in receivers
+    ]
+    return json.dumps(written, indent=1)
+
+
+def from_json(text: str) -> tuple[Receiver, ...]:
+    """What `to_json` has written. Raises ValueError, KeyError and TypeError for a text that is none of ours."""
+    return tuple(_receiver(each) for each in json.loads(text))
+
+
+def _receiver(given: Any) -> Receiver:
+    return Receiver(
+        name=given["name"],
+        kind=given["kind"],
+        to=tuple(given["to"]),
+        events=frozenset(given["events"]),
+        accounts=frozenset(given["accounts"]),
+        users=frozenset(given["users"]),
+        partitions=frozenset(given["partitions"]),
+        only_asked=bool(given["onlyAsked"]),
+    )
