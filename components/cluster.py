@@ -26,7 +26,7 @@ from components.health_checks import HealthChecks
 from components.host_keys import NodeHostKey, node_host_key_args
 from components.kinds import Kinds, kinds_args
 from components.labels import Manifest, labels, object_name
-from components.ldap import Identity, ldap_args
+from components.ldap import Identity
 from components.login import LoginNodes, login_args
 from components.metrics import Metrics
 from components.munge import MungeSecret, munge_args
@@ -195,7 +195,7 @@ class SlurmCluster(pulumi.ComponentResource):
     ) -> None:
         """Users from LDAP. Nothing waits for them: while LDAP is away, a deployment of the rest goes on."""
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*shared])
-        Identity(object_name(cluster.name, "identity"), ldap_args(cluster, pods, ldap), after)
+        Identity(object_name(cluster.name, "identity"), cluster, pods, ldap, after)
 
 
 def image_of(cluster: Cluster, name: str) -> str:

@@ -4,9 +4,8 @@ What it does is in programs/ldap_sync; why it is one program and not a daemon in
 that keeps owners, and whose own folder users cannot write to.
 """
 
-import json
 import urllib.parse
-from typing import NotRequired, TypedDict
+from collections.abc import Iterable
 
 import pulumi
 
@@ -26,11 +25,12 @@ from components.pods import (
     program_mounts,
     program_volumes,
 )
-from components.shared_mounts import SharedMountArgs, build_mount, build_volume, root_mount
+from components.shared_mounts import build_mount, build_volume, root_mount
 from components.users import user_keys_name, users_name
 from configs.models.cluster import Cluster
 from configs.models.ldap import Ldap
 from names import paths
+from programs.ldap_sync.settings import Settings, to_json
 from slurm.people import ACCOUNTS
 
 COMPONENT = "identity"
@@ -43,82 +43,6 @@ _SILENT_S = 600
 """A round takes at most a few minutes, on several servers that all do not answer."""
 
 
-class LdapArgs(TypedDict):
-    """The directory. Each key is one of `login.ldap`, whose description it shares."""
-
-    uris: list[str]
-    """The servers, in their order."""
-    start_tls: bool
-    """TLS on ldap://."""
-    ca_secret: NotRequired[str]
-    """Secret with `ca.crt`; the image's authorities where left out."""
-    user_base_dn: str
-    """Where users are."""
-    group_base_dn: str
-    """Where groups are."""
-    user_filter: str
-    """Which entries are users."""
-    group_filter: str
-    """Which entries are groups."""
-    bind_dn: NotRequired[str]
-    """The user to bind as; anonymous where left out."""
-    bind_secret: NotRequired[str]
-    """Secret with the `password` of `bind_dn`."""
-    key_attribute: str
-    """Attribute of the public keys."""
-    refresh_s: int
-    """Seconds between two questions."""
-    min_uid: int
-    """The least uid of a person."""
-    min_gid: int
-    """The least gid of people."""
-    max_removed_percent: int
-    """More gone at once is a fault of LDAP."""
-
-
-class IdentityArgs(TypedDict):
-    """What users from LDAP need to know."""
-
-    pods: PodDefaults
-    """What all pods of the cluster share."""
-    ldap: LdapArgs
-    """The directory."""
-    volume: SharedMountArgs
-    """The shared volume; its folder `identity` is written."""
-    users: str
-    """Name of the ConfigMap with the users of the config."""
-    user_keys: str
-    """Name of the ConfigMap with their keys."""
-
-
-def ldap_args(cluster: Cluster, pods: PodDefaults, said: Ldap) -> IdentityArgs:
-    """The directory as the config says it, with its defaults worked out."""
-    ldap: LdapArgs = {
-        "uris": list(said.uris),
-        "start_tls": said.start_tls,
-        "user_base_dn": said.user_base_dn or said.base_dn,
-        "group_base_dn": said.group_base_dn or said.base_dn,
-        "user_filter": said.user_filter,
-        "group_filter": said.group_filter,
-        "key_attribute": said.key_attribute,
-        "refresh_s": said.refresh_s,
-        "min_uid": said.min_uid,
-        "min_gid": said.min_gid,
-        "max_removed_percent": said.max_removed_percent,
-    }
-    if said.ca_secret is not None:
-        ldap["ca_secret"] = said.ca_secret
-    if said.bind_dn is not None and said.bind_secret is not None:
-        ldap["bind_dn"], ldap["bind_secret"] = said.bind_dn, said.bind_secret
-    return {
-        "pods": pods,
-        "ldap": ldap,
-        "volume": root_mount(cluster),
-        "users": users_name(cluster.name),
-        "user_keys": user_keys_name(cluster.name),
-    }
-
-
 class Identity(pulumi.ComponentResource):
     """The program that keeps users from LDAP, one pod. It is ready while LDAP answers; when it is not, or gone, the users stay as they
     were. A change of anything here rolls this pod and no other."""
@@ -126,44 +50,42 @@ class Identity(pulumi.ComponentResource):
     deployment_name: pulumi.Output[str]
     """Name of its Deployment."""
 
-    def __init__(self, name: str, args: IdentityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(self, name: str, cluster: Cluster, pods: PodDefaults, ldap: Ldap, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:Identity", name, {}, opts)
         child = pulumi.ResourceOptions(parent=self)
-        declare(build_network_policy(args), child)
-        deployment = build_deployment(args)
+        declare(build_network_policy(pods, ldap), child)
+        deployment = build_deployment(cluster, pods, ldap)
         declare(deployment, child)
         self.deployment_name = pulumi.Output.from_input(deployment["metadata"]["name"])
         self.register_outputs({"deployment_name": self.deployment_name})
 
 
-def build_settings(ldap: LdapArgs) -> str:
-    """Settings of the program, as JSON. The password is in its own file."""
-    said: dict[str, object] = {
-        "uris": ldap["uris"],
-        "startTls": ldap["start_tls"],
-        "userBaseDn": ldap["user_base_dn"],
-        "groupBaseDn": ldap["group_base_dn"],
-        "userFilter": ldap["user_filter"],
-        "groupFilter": ldap["group_filter"],
-        "keyAttribute": ldap["key_attribute"],
-        "refreshS": ldap["refresh_s"],
-        "minUid": ldap["min_uid"],
-        "minGid": ldap["min_gid"],
-        "maxRemovedPercent": ldap["max_removed_percent"],
-    }
-    if "ca_secret" in ldap:
-        said["caFile"] = f"{_CA_PATH}/ca.crt"
-    if "bind_dn" in ldap:
-        said |= {"bindDn": ldap["bind_dn"], "passwordFile": f"{_PASSWORD_PATH}/password"}
-    return json.dumps(said, sort_keys=True)
+def build_settings(ldap: Ldap) -> Settings:
+    """What the program is told: the directory as the config says it, with its defaults worked out."""
+    binds = ldap.bind_dn is not None and ldap.bind_secret is not None
+    return Settings(
+        uris=ldap.uris,
+        start_tls=ldap.start_tls,
+        user_base=ldap.user_base_dn or ldap.base_dn,
+        user_filter=ldap.user_filter,
+        group_base=ldap.group_base_dn or ldap.base_dn,
+        group_filter=ldap.group_filter,
+        key_attribute=ldap.key_attribute,
+        refresh_s=ldap.refresh_s,
+        min_uid=ldap.min_uid,
+        min_gid=ldap.min_gid,
+        max_removed_percent=ldap.max_removed_percent,
+        ca_file=f"{_CA_PATH}/ca.crt" if ldap.ca_secret is not None else None,
+        bind_dn=ldap.bind_dn if binds else None,
+        password_file=f"{_PASSWORD_PATH}/password" if binds else None,
+    )
 
 
-def build_network_policy(args: IdentityArgs) -> Manifest:
+def build_network_policy(pods: PodDefaults, ldap: Ldap) -> Manifest:
     """In: nothing. Out: names, and the ports of LDAP; where its servers are is known by name only, and policies know addresses."""
-    pods = args["pods"]
     cluster = pods["cluster"]
     names = {"ports": [{"port": 53, "protocol": protocol} for protocol in ("UDP", "TCP")]}
-    servers = {"ports": [{"port": port, "protocol": "TCP"} for port in ports_of(args["ldap"]["uris"])]}
+    servers = {"ports": [{"port": port, "protocol": "TCP"} for port in ports_of(ldap.uris)]}
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -176,34 +98,31 @@ def build_network_policy(args: IdentityArgs) -> Manifest:
     }
 
 
-def ports_of(uris: list[str]) -> list[int]:
+def ports_of(uris: Iterable[str]) -> list[int]:
     """The ports of LDAP servers, each once."""
     parts = [urllib.parse.urlsplit(uri) for uri in uris]
     return sorted({part.port or (636 if part.scheme == "ldaps" else 389) for part in parts})
 
 
-def build_deployment(args: IdentityArgs) -> Manifest:
+def build_deployment(cluster: Cluster, pods: PodDefaults, ldap: Ldap) -> Manifest:
     """The Deployment of the program: never two at once."""
-    pods = args["pods"]
-    cluster = pods["cluster"]
     spec: Manifest = {
         "replicas": 1,
         "strategy": {"type": "Recreate"},
-        "selector": {"matchLabels": selector(cluster, COMPONENT)},
-        "template": pod_template(pods, COMPONENT, _pod(args)),
+        "selector": {"matchLabels": selector(cluster.name, COMPONENT)},
+        "template": pod_template(pods, COMPONENT, _pod(cluster, pods, ldap)),
     }
-    about = metadata(object_name(cluster, COMPONENT), pods["namespace"], labels(cluster, COMPONENT))
+    about = metadata(object_name(cluster.name, COMPONENT), pods["namespace"], labels(cluster.name, COMPONENT))
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": about, "spec": spec}
 
 
-def _pod(args: IdentityArgs) -> Manifest:
-    pods, ldap = args["pods"], args["ldap"]
-    programs = program_mounts("ldap_sync")
+def _pod(cluster: Cluster, pods: PodDefaults, ldap: Ldap) -> Manifest:
+    programs, volume = program_mounts("ldap_sync"), root_mount(cluster)
     prepare = container(
         pods,
         "prepare",
         "",
-        [*programs, build_mount(args["volume"])],
+        [*programs, build_mount(volume)],
         command=program_command("ldap_sync", str(IDENTITY_UID), module="prepare"),
         workingDir=paths.PACKAGES,
         securityContext=_PREPARING_CONTEXT,
@@ -217,15 +136,15 @@ def _pod(args: IdentityArgs) -> Manifest:
             *(*programs, mount("users", paths.STACK_USERS, read_only=True)),
             mount("user-keys", paths.STACK_USER_KEYS, read_only=True),
             # Of the shared volume nothing but its own folder.
-            {**mount(args["volume"]["name"], "/identity"), "subPath": COMPONENT},
+            {**mount(volume["name"], "/identity"), "subPath": COMPONENT},
             mount("tmp", "/tmp"),  # noqa: S108 - a mount of the pod's own
-            *([mount("ca", _CA_PATH, read_only=True)] if "ca_secret" in ldap else []),
-            *([mount("password", _PASSWORD_PATH, read_only=True)] if "bind_secret" in ldap else []),
+            *([mount("ca", _CA_PATH, read_only=True)] if ldap.ca_secret is not None else []),
+            *([mount("password", _PASSWORD_PATH, read_only=True)] if ldap.bind_secret is not None else []),
         ],
         # The library would read settings of LDAP from the image's own files.
         env={"LDAPNOINIT": "1"},
         requests=("10m", "48Mi"),
-        command=program_command("ldap_sync", build_settings(ldap), imports_debian=True),
+        command=program_command("ldap_sync", to_json(build_settings(ldap)), imports_debian=True),
         workingDir=paths.PACKAGES,
         securityContext=confined(IDENTITY_UID),
         terminationMessagePolicy="FallbackToLogsOnError",
@@ -245,10 +164,10 @@ def _pod(args: IdentityArgs) -> Manifest:
         "containers": [identity],
         "volumes": [
             *(*program_volumes(pods, "ldap_sync"), empty_volume("tmp", in_memory=True)),
-            *(config_volume("users", args["users"]), config_volume("user-keys", args["user_keys"])),
-            build_volume(pods["cluster"], args["volume"]),
-            *([_secret_file("ca", ldap["ca_secret"], "ca.crt")] if "ca_secret" in ldap else []),
-            *([_secret_file("password", ldap["bind_secret"], "password")] if "bind_secret" in ldap else []),
+            *(config_volume("users", users_name(cluster.name)), config_volume("user-keys", user_keys_name(cluster.name))),
+            build_volume(cluster.name, volume),
+            *([_secret_file("ca", ldap.ca_secret, "ca.crt")] if ldap.ca_secret is not None else []),
+            *([_secret_file("password", ldap.bind_secret, "password")] if ldap.bind_secret is not None else []),
         ],
     }
 

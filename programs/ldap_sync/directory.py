@@ -6,12 +6,12 @@ Tries the servers in their order; an answer is whole or it is none.
 import importlib
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .accounts import as_plain
 from .entries import Entry
+from .settings import Settings
 
 ldap: Any = importlib.import_module("ldap")  # in the image only, so that nothing that checks this code has to have it
 _dn: Any = importlib.import_module("ldap.dn")
@@ -31,24 +31,7 @@ class DirectoryError(Exception):
     """No server gave a whole answer; the text says what each did."""
 
 
-@dataclass(frozen=True)
-class Directory:
-    """Where users are, as the component says it."""
-
-    uris: tuple[str, ...]
-    start_tls: bool
-    ca_file: str | None
-    """None: the authorities of the image."""
-    bind_dn: str | None
-    password_file: str | None
-    user_base: str
-    user_filter: str
-    group_base: str
-    group_filter: str
-    key_attribute: str
-
-
-def read_directory(where: Directory) -> tuple[list[Entry], list[Entry]]:
+def read_directory(where: Settings) -> tuple[list[Entry], list[Entry]]:
     """The entries of users and of groups. Raises DirectoryError."""
     faults: list[str] = []
     for uri in where.uris:
@@ -61,7 +44,7 @@ def read_directory(where: Directory) -> tuple[list[Entry], list[Entry]]:
     raise DirectoryError("; ".join(faults))
 
 
-def _read(where: Directory, uri: str) -> tuple[list[Entry], list[Entry]]:
+def _read(where: Settings, uri: str) -> tuple[list[Entry], list[Entry]]:
     connection = _connect(where, uri)
     try:
         deadline = time.monotonic() + _ALL_S
@@ -75,7 +58,7 @@ def _read(where: Directory, uri: str) -> tuple[list[Entry], list[Entry]]:
         connection.unbind_ext_s()
 
 
-def _connect(where: Directory, uri: str) -> Any:
+def _connect(where: Settings, uri: str) -> Any:
     connection = ldap.initialize(uri)
     for option, value in (
         (ldap.OPT_PROTOCOL_VERSION, 3),
@@ -135,7 +118,7 @@ def plain_dn(dn: str) -> str:
     return _dn.dn2str([sorted((name.lower(), " ".join(value.lower().split()), flags) for name, value, flags in part) for part in parts])
 
 
-def _sentence(error: Exception, where: Directory) -> str:
+def _sentence(error: Exception, where: Settings) -> str:
     """What went wrong, in words of the config."""
     said: Any = error.args[0] if error.args else {}
     detail = ", ".join(str(said[key]) for key in ("desc", "info", "matched") if said.get(key)) if hasattr(said, "get") else ""

@@ -5,7 +5,6 @@ each change once. /tmp/ready exists while the last answer was good, and each rou
 """
 
 import grp
-import json
 import os
 import pwd
 import signal
@@ -16,7 +15,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from names import paths
 from slurm.logs import teller
@@ -26,6 +24,7 @@ from slurm.pump import take_stderr
 from .accounts import Accounts, Configured, merge, removal_fault
 from .entries import USERS_GID, Entry, Rules, read_accounts
 from .files import Folder, read_folder
+from .settings import Settings, from_json
 
 Read = Callable[[], tuple[list[Entry], list[Entry]]]
 """Gives the entries of users and of groups, or raises an Exception whose text says why not."""
@@ -132,13 +131,13 @@ def pause_s(refresh_s: float, failures: int) -> float:
     return min(refresh_s * 2 ** min(failures, 10), max(refresh_s, _LONGEST_PAUSE_S / 2))
 
 
-def system_rules(settings: dict[str, Any]) -> Rules:
+def system_rules(settings: Settings) -> Rules:
     """What the image itself has is not for people."""
     users, groups = pwd.getpwall(), grp.getgrall()
     return Rules(
-        min_uid=settings["minUid"],
-        min_gid=settings["minGid"],
-        key_attribute=settings["keyAttribute"].lower(),
+        min_uid=settings.min_uid,
+        min_gid=settings.min_gid,
+        key_attribute=settings.key_attribute.lower(),
         taken_names=RESERVED | {user.pw_name for user in users} | {group.gr_name for group in groups},
         taken_uids={*TAKEN, *(user.pw_uid for user in users)},
         taken_gids={*TAKEN, *(group.gr_gid for group in groups)} - {USERS_GID},
@@ -153,21 +152,9 @@ def read_configured() -> Configured:
 
 
 def main() -> int:
-    from .directory import Directory, read_directory  # needs python-ldap, which only the image has
+    from .directory import read_directory  # needs python-ldap, which only the image has
 
-    settings = json.loads(sys.argv[1])
-    where = Directory(
-        uris=tuple(settings["uris"]),
-        start_tls=settings["startTls"],
-        ca_file=settings.get("caFile"),
-        bind_dn=settings.get("bindDn"),
-        password_file=settings.get("passwordFile"),
-        user_base=settings["userBaseDn"],
-        user_filter=settings["userFilter"],
-        group_base=settings["groupBaseDn"],
-        group_filter=settings["groupFilter"],
-        key_attribute=settings["keyAttribute"],
-    )
+    settings = from_json(sys.argv[1])
     os.umask(0o022)
     stop = threading.Event()
 
@@ -178,7 +165,7 @@ def main() -> int:
         signal.signal(number, end)
     # A slow volume is at work as long as it gets on.
     folder = Folder(_FOLDER, before_step=lambda _: (_SIGNS / "alive").touch())
-    keeper = Keeper(folder, lambda: read_directory(where), read_configured, system_rules(settings), settings["maxRemovedPercent"])
+    keeper = Keeper(folder, lambda: read_directory(settings), read_configured, system_rules(settings), settings.max_removed_percent)
     failures = 0
     (_SIGNS / "ready").unlink(missing_ok=True)  # of an earlier start of the container
     while not stop.is_set():
@@ -189,7 +176,7 @@ def main() -> int:
             (_SIGNS / "ready").touch()
         else:
             (_SIGNS / "ready").unlink(missing_ok=True)
-        stop.wait(pause_s(settings["refreshS"], failures))
+        stop.wait(pause_s(settings.refresh_s, failures))
     return 0
 
 

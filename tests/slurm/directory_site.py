@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from components.ldap import IDENTITY_UID, build_deployment, ldap_args
+from components.ldap import IDENTITY_UID, build_deployment
 from components.pods import pod_defaults
 from configs.load import load_cluster
 from configs.render import users
@@ -79,10 +79,8 @@ class Site(ImageCluster):
         pods = pod_defaults(cluster, "image", "scripts", {"names": "names", "slurm": "slurm", "ldap_sync": "ldap-sync"})
         said = cluster.login.ldap
         assert said is not None
-        made = ldap_args(cluster, pods, said)
-        if is_quick:
-            made["ldap"]["refresh_s"] = 1
-        self.pod = build_deployment(made)["spec"]["template"]["spec"]
+        asked = said.model_copy(update={"refresh_s": 1}) if is_quick else said
+        self.pod = build_deployment(cluster, pods, asked)["spec"]["template"]["spec"]
         code, said = self.prepare_folder()
         assert (code, said) == (0, "")
         return self.run_container(self.pod["containers"][0])

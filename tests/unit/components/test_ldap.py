@@ -6,35 +6,34 @@ from typing import Any
 import pytest
 
 from components.labels import Manifest
-from components.ldap import IdentityArgs, build_deployment, build_network_policy, build_settings, ports_of
-from components.shared_mounts import SharedMountArgs
+from components.ldap import build_deployment, build_network_policy, build_settings, ports_of
+from configs.models.cluster import Cluster
+from configs.models.ldap import Ldap
+from programs.ldap_sync.settings import from_json, to_json
 from tests.unit.components.examples import PODS
 from tests.unit.components.structure import structural_faults
+from tests.unit.configs.stacks import cluster
 
-CLAIM: SharedMountArgs = {"name": "shared-root", "mount_path": "/shared", "storage_class": "efs", "size": "1Ti"}
-ARGS: IdentityArgs = {
-    "pods": PODS,
-    "ldap": {
-        "uris": ["ldaps://one", "ldap://two", "ldaps://three:1636"],
-        "start_tls": False,
-        "ca_secret": "ldap-ca",
-        "user_base_dn": "ou=people,dc=x",
-        "group_base_dn": "dc=x",
-        "user_filter": "(objectClass=posixAccount)",
-        "group_filter": "(objectClass=posixGroup)",
-        "bind_dn": "cn=reader,dc=x",
-        "bind_secret": "ldap-reader",
-        "key_attribute": "sshPublicKey",
-        "refresh_s": 20,
-        "min_uid": 1000,
-        "min_gid": 1000,
-        "max_removed_percent": 50,
-    },
-    "volume": CLAIM,
-    "users": "dev-users",
-    "user_keys": "dev-user-keys",
+LOGIN = {
+    "uris": ["ldaps://one", "ldaps://two", "ldaps://three:1636"],
+    "caSecret": "ldap-ca",
+    "baseDn": "dc=x",
+    "userBaseDn": "ou=people,dc=x",
+    "bindDn": "cn=reader,dc=x",
+    "bindSecret": "ldap-reader",
 }
-DEPLOYMENT = build_deployment(ARGS)
+
+
+def declared(**edits: Any) -> tuple[Cluster, Ldap]:
+    """A stack with users from LDAP."""
+    made = cluster("h100", {"login.ldap": {key: value for key, value in {**LOGIN, **edits}.items() if value is not None}})
+    assert made.login.ldap is not None
+    return made, made.login.ldap
+
+
+CLUSTER, LDAP = declared()
+DEPLOYMENT = build_deployment(CLUSTER, PODS, LDAP)
+POLICY = build_network_policy(PODS, LDAP)
 POD: dict[str, Any] = DEPLOYMENT["spec"]["template"]["spec"]
 [PREPARE], [PROGRAM] = POD["initContainers"], POD["containers"]
 
@@ -47,9 +46,7 @@ def mounts(container: Manifest) -> dict[str, Any]:
     return {each["mountPath"]: each for each in container["volumeMounts"]}
 
 
-@pytest.mark.parametrize(
-    "manifest", [pytest.param(DEPLOYMENT, id="deployment"), pytest.param(build_network_policy(ARGS), id="network-policy")]
-)
+@pytest.mark.parametrize("manifest", [pytest.param(DEPLOYMENT, id="deployment"), pytest.param(POLICY, id="network-policy")])
 def test_structure_is_kubernetes_own(manifest: Manifest) -> None:
     assert structural_faults(manifest) == []
 
@@ -80,18 +77,26 @@ def test_password_and_authority_are_files_of_their_own_and_stand_nowhere_else() 
 
 
 def test_anonymous_reader_with_the_authorities_of_the_image_needs_no_secret() -> None:
-    ldap = {key: value for key, value in ARGS["ldap"].items() if key not in ("bind_dn", "bind_secret", "ca_secret")}
-    anonymous: Any = {**ARGS, "ldap": ldap}
-    pod = build_deployment(anonymous)["spec"]["template"]["spec"]
+    made, ldap = declared(bindDn=None, bindSecret=None, caSecret=None)
+    pod = build_deployment(made, PODS, ldap)["spec"]["template"]["spec"]
     assert not {"password", "ca"} & {*volumes(pod)}
-    assert not {"bindDn", "passwordFile", "caFile"} & {*json.loads(build_settings(anonymous["ldap"]))}
+    assert not {"bindDn", "passwordFile", "caFile"} & {*json.loads(to_json(build_settings(ldap)))}
+
+
+@pytest.mark.parametrize(
+    "ldap", [pytest.param(LDAP, id="all-given"), pytest.param(declared(bindDn=None, bindSecret=None, caSecret=None)[1], id="anonymous")]
+)
+def test_program_reads_what_the_component_writes(ldap: Ldap) -> None:
+    settings = build_settings(ldap)
+    assert from_json(to_json(settings)) == settings
+    assert (settings.user_base, settings.group_base) == ("ou=people,dc=x", "dc=x")
 
 
 def test_network_policy_lets_out_names_and_ldap_only() -> None:
-    spec = build_network_policy(ARGS)["spec"]
+    spec = POLICY["spec"]
     assert spec["policyTypes"] == ["Ingress", "Egress"]
     assert "ingress" not in spec
-    assert [port["port"] for rule in spec["egress"] for port in rule["ports"]] == [53, 53, 389, 636, 1636]
+    assert [port["port"] for rule in spec["egress"] for port in rule["ports"]] == [53, 53, 636, 1636]
 
 
 def test_ports_are_those_of_the_uris() -> None:
