@@ -70,7 +70,7 @@ class Site:
 @contextmanager
 def containers(folder: Path, prefix: str, image_root: Path) -> Generator[Site]:
     """Two nodes, a versioned root, two registries."""
-    with running(folder, prefix, image_root, versions=("v1",), job_disks={"gpu-1": "scratch=32"}) as cluster:
+    with running(folder, prefix, image_root, versions=("v1",), job_disks={"gpu-1": "scratch=32"}, image_disks=16384) as cluster:
         world = Site(cluster)
         try:
             world.prepare()

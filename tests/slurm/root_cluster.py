@@ -212,9 +212,10 @@ def running(
     ssh_to_nodes: bool = False,
     stack: Mapping[str, Any] = STACK,
     job_disks: Mapping[str, str] | None = None,
+    image_disks: int = 0,
 ) -> Generator[RootCluster]:
     """The cluster, ready, with the first version as the current one; and away again. `sudoers` says who is an admin, `job_disks` what jobs
-    have of a node's disk.
+    have of a node's disk, `image_disks` the MiB of a disk of its own for each node's images.
     """
     machine = Machine(folder, image, prefix)
     machine.close()  # what a killed run left
@@ -241,6 +242,8 @@ def running(
         cluster.slurmctld()
         cluster.reconfigure()
         for worker in WORKERS:
+            if image_disks:
+                cluster.disk(f"{worker}-containers", image_disks)
             cluster.slurmd(worker)
         cluster.login((folder / "id.pub").read_text(), (folder / "host").read_text())
         for pod in more_logins:
