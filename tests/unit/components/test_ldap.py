@@ -32,6 +32,7 @@ def declared(**edits: Any) -> tuple[Cluster, Ldap]:
 
 
 CLUSTER, LDAP = declared()
+ANONYMOUS = declared(bindDn=None, bindSecret=None, caSecret=None)
 DEPLOYMENT = build_deployment(CLUSTER, PODS, LDAP)
 POLICY = build_network_policy(PODS, LDAP)
 POD: dict[str, Any] = DEPLOYMENT["spec"]["template"]["spec"]
@@ -77,15 +78,13 @@ def test_password_and_authority_are_files_of_their_own_and_stand_nowhere_else() 
 
 
 def test_anonymous_reader_with_the_authorities_of_the_image_needs_no_secret() -> None:
-    made, ldap = declared(bindDn=None, bindSecret=None, caSecret=None)
+    made, ldap = ANONYMOUS
     pod = build_deployment(made, PODS, ldap)["spec"]["template"]["spec"]
     assert not {"password", "ca"} & {*volumes(pod)}
     assert not {"bindDn", "passwordFile", "caFile"} & {*json.loads(to_json(build_settings(ldap)))}
 
 
-@pytest.mark.parametrize(
-    "ldap", [pytest.param(LDAP, id="all-given"), pytest.param(declared(bindDn=None, bindSecret=None, caSecret=None)[1], id="anonymous")]
-)
+@pytest.mark.parametrize("ldap", [pytest.param(LDAP, id="all-given"), pytest.param(ANONYMOUS[1], id="anonymous")])
 def test_program_reads_what_the_component_writes(ldap: Ldap) -> None:
     settings = build_settings(ldap)
     assert from_json(to_json(settings)) == settings
