@@ -84,6 +84,11 @@ def scheduled(stack: DevStack, *kinds: str) -> dict[str, dict[str, dict[str, str
     return said
 
 
+def results(said: dict[str, dict[str, dict[str, str]]]) -> dict[str, str]:
+    """The result of each line, by its words."""
+    return {line["message"]: line["result"] for lines in said.values() for line in lines.values()}
+
+
 def check(
     stack: DevStack, kind: str, max_drained: int | None = 100, runs: str = "", nodes: Sequence[str] = (), **limits: Any
 ) -> dict[str, dict[str, str]]:
@@ -128,7 +133,9 @@ def reservations(stack: DevStack) -> str:
 def test_healthy_nodes_pass_every_check_of_the_same_minute_and_the_results_are_kept_in_slurm(stack: DevStack) -> None:
     """A check has a node for itself, and waits for the others there."""
     said = scheduled(stack, *KINDS)
-    assert {line["result"] for lines in said.values() for line in lines.values()} == {"passed"}, said
+    if "unknown" in results(said).values():  # on a full machine a look may not end in time; the next run says
+        said = scheduled(stack, *KINDS)
+    assert {*results(said).values()} == {"passed"}, results(said)
     recorded = json.loads(node(stack, "gpu-0")["extra"])["slipway"]
     assert {kind: recorded[kind] for kind in KINDS} == {kind: {"result": "passed", "at": said[kind]["gpu-0"]["at"]} for kind in KINDS}
     assert not any("DRAIN" in state for state in stack.nodes().values())
