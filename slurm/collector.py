@@ -10,6 +10,10 @@ if TYPE_CHECKING:  # each job pays for what is imported here
 LAUNCH = "launch"
 """The context of a node whose slurmd could not start a job."""
 _SEND_S = 5
+ANSWER_S = 20
+"""Seconds in which the collector has an answer, if only that Slurm has not taken the report yet. A prolog waits for it: a job that starts
+sooner may start on a node that is about to be drained."""
+_SLACK_S = 5
 
 
 def tell(host: str, port: int, user: int, report: "dict[str, Any]") -> "dict[str, Any]":
@@ -25,5 +29,6 @@ def tell(host: str, port: int, user: int, report: "dict[str, Any]") -> "dict[str
         raise ValueError(f"munge: {error}") from None
     with socket.create_connection((host, port), timeout=_SEND_S) as connection:
         connection.sendall(sealed.strip().encode() + b"\n")
+        connection.settimeout(ANSWER_S + _SLACK_S)
         answer = connection.makefile().readline()
     return json.loads(answer)

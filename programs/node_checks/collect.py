@@ -22,7 +22,7 @@ from typing import NamedTuple
 from names import ports
 from slurm import logs, web
 from slurm.check_results import FAILED, PASSED
-from slurm.collector import LAUNCH
+from slurm.collector import ANSWER_S, LAUNCH
 from slurm.commands import SlurmError
 from slurm.listen import Bounds, InThread, Listener, Service
 from slurm.pump import take_stderr
@@ -45,8 +45,7 @@ _MOST = 256
 """Reports of one round: what comes meanwhile waits for the next one, which begins about a second later."""
 _MOST_COMMENTS = 16
 """Jobs that one round comments on, by two processes each. The others have their turn after the answers."""
-_ANSWER_S = 20
-_BOUNDS = Bounds(clients=2048, per_address=32, answer_s=_ANSWER_S + 10, request_bytes=256 * 1024)
+_BOUNDS = Bounds(clients=2048, per_address=32, answer_s=ANSWER_S + 10, request_bytes=256 * 1024)
 """A failure that all nodes see at once is a report of each."""
 _UNSEALED_AT_ONCE = 8
 """Credentials that munged opens."""
@@ -265,7 +264,7 @@ def listener(
         noted = asyncio.wrap_future(answer)
         noted.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody hears it where the node has gone
         # Shielded, as the report is noted all the same.
-        return await asyncio.wait_for(asyncio.shield(noted), _ANSWER_S)
+        return await asyncio.wait_for(asyncio.shield(noted), ANSWER_S)
 
     async def serve(head: bytes, _: bytes, address: str) -> bytes:
         line = head.strip()
@@ -284,7 +283,7 @@ def note(waiting: Waiting, report: Report) -> Reply:
     """Has a report written down, and waits for that. Raises SlurmError, or TimeoutError."""
     answer = Answer()
     waiting.put(report, answer)
-    return answer.result(_ANSWER_S)
+    return answer.result(ANSWER_S)
 
 
 def main() -> int:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from components.pods import program_command
-from names import paths, variables
+from names import variables
 from slurm.check_results import CheckResult, read_results
 from tests.patience import seconds
 from tests.slurm.image_cluster import ALICE, NAMES, SLURM, STACK, ImageCluster, program_mount
-from tests.slurm.image_pods import PROJECT, Container, Machine, wait_for
+from tests.slurm.image_pods import Container, Machine, wait_for
 
 NODES = ("gpu-0", "gpu-1")
 
@@ -122,10 +122,7 @@ def running(folder: Path, prefix: str, image_root: Path) -> Generator[ChecksClus
     stack = {**STACK, "accounting": {"enabled": False}}
     cluster = ChecksCluster(machine, stack=stack, names={pod: NAMES[pod] for pod in ("t-slurmctld-0", *NODES)})
     try:
-        tells = (PROJECT / "slurm/collector.py").read_text()
-        assert tells.count("_SEND_S = 5\n") == 1
-        (folder / "collector.py").write_text(tells.replace("_SEND_S = 5\n", f"_SEND_S = {seconds(5)}\n"))
-        cluster.user_mounts = {**program_mount("node_checks"), f"{paths.PACKAGES}/slurm/collector.py": (folder / "collector.py", True)}
+        cluster.user_mounts = program_mount("node_checks")
         cluster.prepare()
         for pod in cluster.names:
             cluster.munged(pod)
