@@ -65,13 +65,15 @@ def declaring() -> Generator[Declare]:
     def component(self: Any, type_: str, name: str, *_: Any, **__: Any) -> None:
         self.__dict__.update(_name=name, _type=type_, urn=pulumi.Output.from_input(_LATER))
 
-    def part(kind: Callable[..., Any], name: str, args: Any, opts: Any) -> Any:
+    def part(kind: Callable[..., Any], name: str, *given: Any) -> Any:
+        """As a component's class is called: with its arguments, and the options last."""
+        *args, _opts = given
         known = parts.get(name)
         if known is not None and known[0] == args:
             made.extend(known[2])
             return known[1]
         start = len(made)
-        built = kind(name, args, opts)
+        built = kind(name, *given)
         parts[name] = args, built, made[start:]
         return built
 
