@@ -43,9 +43,9 @@ def pytest_report_header() -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> object:
-    """A test that waits by the machine's pace may last accordingly."""
+    """A test that waits by the machine's pace may last longer; one that hangs does not take the time of all others."""
     plugin = cast(Any, pytest_timeout)
-    return plugin.pytest_timeout_set_timer(item, settings._replace(timeout=settings.timeout * patience.patience()))
+    return plugin.pytest_timeout_set_timer(item, settings._replace(timeout=settings.timeout * min(2.0, patience.patience())))
 
 
 def pytest_collection_finish() -> None:

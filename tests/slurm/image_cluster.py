@@ -169,6 +169,11 @@ class ImageCluster:
         sidecar = self.containers["t-slurmctld-0/reconfigure"]
         wait_for("the new files", lambda: f"runs with the files of /etc/slurm/{version}\n" in sidecar.log)
 
+    def all_have_files(self) -> None:
+        """Waits until every slurmd has the files written last: Slurm may forget a job that starts before."""
+        self.taken()
+        wait_for("all slurmds", lambda: "SlurmdStartTime=None" not in self.slurm("scontrol", "show", "nodes"))
+
     def volume(self, name: str, files: Mapping[str, str | bytes], mode: int = 0o444, group: int = 0) -> Path:
         """A ConfigMap or Secret as a volume."""
         return write_volume(self.machine.folder / f"volume-{name}", files, mode, group)

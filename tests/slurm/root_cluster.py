@@ -137,11 +137,6 @@ class RootCluster(ImageCluster):
             raise PodError(f"{' '.join(command[:1])} gave {done.returncode}: {done.stdout}{done.stderr}")
         return (done.stdout if check else done.stdout + done.stderr).strip()
 
-    def all_have_files(self) -> None:
-        """Waits until every slurmd has the files written last: Slurm may forget a job that starts before."""
-        self.taken()
-        wait_for("all slurmds", lambda: "SlurmdStartTime=None" not in self.slurm("scontrol", "show", "nodes"))
-
     def ready(self) -> bool:
         """True when both workers are idle and nothing waits."""
         lines = self.slurm("sinfo", "--noheader", "--Node", "--format", "%N %T").splitlines()

@@ -72,6 +72,7 @@ def cluster(started: ChecksCluster) -> Iterator[ChecksCluster]:
 def declared(cluster: ChecksCluster, *contexts: str, nodes: Sequence[str] = NODES) -> None:
     """The check of GPUs in these contexts, once these nodes run it."""
     cluster.declare({**GPU, "contexts": list(contexts)}, **often())
+    cluster.all_have_files()
     for node in nodes:
         cluster.forget(node)  # a look of the last test may have ended after its teardown
         wait_for(f"a first look of {node}", lambda: cluster.has_looked(node), 60)  # noqa: B023 - called at once

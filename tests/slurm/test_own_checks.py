@@ -46,6 +46,7 @@ class Site:
     def declare(self, *checks: dict[str, Any], **settings: str) -> None:
         """Has both workers run these checks, and nothing noted of an earlier look."""
         self.cluster.declare(*checks, **settings)
+        self.cluster.all_have_files()
         for node in NODES:
             wait_for(f"a first look of {node}", lambda: self.cluster.has_looked(node), 60)  # noqa: B023 - called at once
         self.cluster.idle()
