@@ -74,6 +74,8 @@ BUSY = Outcome(SKIPPED, "busy")
 PREEMPTED = Outcome(SKIPPED, "a user's job took the node meanwhile")
 NOT_BEGUN = Outcome(SKIPPED, "its job ended before it had begun")
 """Slurm took the job back as it started."""
+NOT_STARTED = Outcome(UNKNOWN, "Slurm did not start the check, although the node is not busy")
+"""Slurm refused the job, and a moment later the node is idle: another check may have ended in between."""
 ENDED = Outcome(SKIPPED, "this run was ended")
 """By SIGTERM, before the check had an answer."""
 
@@ -211,7 +213,7 @@ def actions(steps: Iterable[Step], outcome: Outcome, node: Node | None) -> str:
 def _found(check: str, node: Node, outcome: Outcome) -> Step:
     """After a run on a node that has no drain."""
     if outcome == BUSY and not is_busy(node.state):
-        return Done(Outcome(UNKNOWN, "Slurm did not start the check, although the node is not busy"))
+        return Done(NOT_STARTED)
     if outcome.result != FAILED or outcome.is_spared:
         return Done(outcome)
     if _is_down_on_purpose(node):

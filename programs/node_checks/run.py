@@ -43,6 +43,7 @@ from .plan import (
     BUSY,
     ENDED,
     NOT_BEGUN,
+    NOT_STARTED,
     Done,
     Drain,
     Note,
@@ -64,6 +65,8 @@ _MOST_STEPS = 12
 OTHERS_S = 120
 """Seconds that a check waits for the jobs of other checks on a node. Schedules often name the same minute."""
 PAUSE_S = 1.0
+_REFUSALS = 3
+"""Times that Slurm may refuse a check on a node that is idle right afterwards. Then the node is told as unknown."""
 _LAUNCH_TRIES = 8
 """So often it is looked for whether the node is at fault where a job of the check has ended before it had begun (launches.py)."""
 _MOST_WRITES, _MOST_TEXTS = 5, 50
@@ -256,9 +259,13 @@ def run_all(
                 step = again()
             late = ENDED if slurm.is_ending else Outcome(UNKNOWN, "no time left in this run") if began > end else None
             outcome = late or check_node(spec, name, step, slurm, notes, run)
-            while outcome == BUSY and clock() <= min(end, began + OTHERS_S) and slurm.is_held_by_checks(name):
+            refusals = int(outcome == NOT_STARTED)
+            while (
+                refusals < _REFUSALS if outcome == NOT_STARTED else outcome == BUSY and slurm.is_held_by_checks(name)
+            ) and clock() <= min(end, began + OTHERS_S):
                 pause(PAUSE_S)
                 outcome = check_node(spec, name, again(), slurm, notes, run)
+                refusals += outcome == NOT_STARTED
             for _ in range(_LAUNCH_TRIES if outcome == NOT_BEGUN and spec.name != LAUNCH else 0):
                 if failure := failures(read_results(slurm.nodes(name)[name].extra) or {}).get(LAUNCH):
                     outcome = Outcome(UNKNOWN, f"the node could not start its job: {failure.found}")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from programs.node_checks.plan import (
+    NOT_STARTED,
     Done,
     Drain,
     Note,
@@ -72,7 +73,7 @@ TABLE = [
         IDLE,
         None,
         BUSY,
-        Done(Outcome(UNKNOWN, "Slurm did not start the check, although the node is not busy")),
+        Done(NOT_STARTED),
         id="called-busy-but-idle-is-unknown",
     ),
     pytest.param(node("DOWN", "NOT_RESPONDING"), None, Noted(FAIL), DRAIN, id="failed-then-down-is-drained"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from programs.node_checks.allowance import Allowance
-from programs.node_checks.plan import ENDED, Outcome, Reservation, reserve
+from programs.node_checks.plan import ENDED, NOT_STARTED, Outcome, Reservation, reserve
 from programs.node_checks.run import Notes, Spec, read_spec, run_all
 from programs.node_checks.settings import CheckedSet
 from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN, CheckResult, Failure, failures, read_results, with_result
@@ -194,6 +194,33 @@ def run_beside_another_check(ends_after: int) -> tuple[Outcome, list[float]]:
 def test_node_that_another_check_has_is_waited_for() -> None:
     outcome, pauses = run_beside_another_check(ends_after=3)
     assert (outcome, len(pauses)) == (FINDINGS[PASSED], 3)
+
+
+def run_on_an_idle_node(refusals: int) -> tuple[Outcome, int]:
+    """A run on a node for which Slurm refuses so many jobs, and which is idle at each reading; and how many jobs were tried."""
+    slurm = cluster(["idle"], [SKIPPED])
+    pauses: list[float] = []
+    outcomes: dict[str, Outcome] = {}
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == refusals:
+            slurm.found = {"n-0": FINDINGS[PASSED]}
+
+    run_all(spec(1), slurm, outcomes.__setitem__, AT, clock=lambda: sum(pauses), pause=pause)
+    return outcomes["n-0"], sum(operation == "run" for operation, _ in slurm.log)
+
+
+@pytest.mark.parametrize(
+    ("refusals", "expected"),
+    [
+        pytest.param(1, (FINDINGS[PASSED], 2), id="another-check-ended-meanwhile"),
+        pytest.param(2, (FINDINGS[PASSED], 3), id="two-others-did"),
+        pytest.param(10_000, (NOT_STARTED, 3), id="slurm-always-refuses"),
+    ],
+)
+def test_refusal_on_an_idle_node_is_tried_again(refusals: int, expected: tuple[Outcome, int]) -> None:
+    assert run_on_an_idle_node(refusals) == expected
 
 
 def test_check_that_never_ends_is_not_waited_for_without_end() -> None:
