@@ -5,7 +5,7 @@ What the sidecar does is in programs/account_sync. The pod that it is part of is
 
 from typing import TypedDict
 
-from components.labels import Manifest, labels, object_name
+from components.labels import Manifest, labels, object_name, slurm_config_name
 from components.objects import config_map
 from components.pods import (
     MUNGE_SOCKET,
@@ -43,7 +43,7 @@ def accounts_args(cluster: Cluster) -> AccountsArgs:
     return {
         "file": accounts.FILE,
         "text": accounts.render(cluster, has_directory=cluster.login.ldap is not None),
-        "slurm_config": object_name(cluster.name, "slurm-config"),
+        "slurm_config": slurm_config_name(cluster.name),
     }
 
 

@@ -12,7 +12,7 @@ from components import network
 from components.backup import STATE_PROGRAMS, BackupArgs, backup_args, build_state_backup, build_state_restore, restore_volumes
 from components.claims import ClaimArgs, claim_args, claim_retention, claim_template
 from components.generations import pod_marks
-from components.labels import Manifest, labels, metadata, object_name, outside_name, selector
+from components.labels import Manifest, labels, metadata, object_name, outside_name, selector, slurm_config_name
 from components.mail import build_mail, mail_volumes
 from components.notify import PROGRAMS as NOTIFY_PROGRAMS
 from components.notify import build_notify, build_notify_settings, notify_volumes
@@ -280,7 +280,7 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
             *([maintenance] if warns else []),
         ],
         "volumes": [
-            config_volume("config", object_name(pods["cluster"], "slurm-config")),
+            config_volume("config", slurm_config_name(pods["cluster"])),
             users_volume(pods["cluster"], args["users"], args.get("identity")),
             secret_volume("jwt", object_name(pods["cluster"], "jwt")),
             *(empty_volume("run"), empty_volume("tmp"), empty_volume("reconfigure-tmp")),
@@ -341,7 +341,7 @@ def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
         "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
         "containers": [slurmrestd, running_jobs],
         "volumes": [
-            config_volume("config", object_name(pods["cluster"], "slurm-config")),
+            config_volume("config", slurm_config_name(pods["cluster"])),
             users_volume(pods["cluster"], args["users"], args.get("identity")),
             empty_volume("tmp"),
             *(scripts_volume(pods), *program_volumes(pods, "running_jobs")),

@@ -6,11 +6,11 @@ Suspending a CronJob stops its check; drains stay until it passes, or is no long
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import pulumi
 
-from components.labels import Manifest, labels, metadata, object_name
+from components.labels import Manifest, labels, metadata, object_name, slurm_config_name
 from components.objects import declare
 from components.pods import (
     MUNGE_SOCKET,
@@ -92,8 +92,8 @@ def build_cron_job(cluster: Cluster, pods: PodDefaults, check: HealthCheck) -> M
 
 
 def build_spec(cluster: Cluster, check: HealthCheck) -> CheckSpec:
-    """What the program of the check is told. Beyond its deadline only what is under way ends: on each node at most two looks and their
-    waiting."""
+    """The argument of the check's program. A run starts no node after its deadline, and is ended after `longest_s`: by then at most two
+    looks, with their waits, are under way on each node."""
     kind = KINDS[check.check]
     sets = tuple(
         CheckedSet(
@@ -122,11 +122,11 @@ def build_spec(cluster: Cluster, check: HealthCheck) -> CheckSpec:
     )
 
 
-def _deadline_s(check: HealthCheck, sets: Iterable[CheckedSet]) -> int:
+def _deadline_s(check: HealthCheck, sets: Sequence[CheckedSet]) -> int:
     """Time for all nodes, each at its slowest."""
     nodes = sum(each.size for each in sets)
     if per_of(check) != "node":
-        # Pairs, side by side, in the rounds of the tournament and those that name who is at fault.
+        # Pairs run side by side, in the rounds of the tournament and in those that find the node at fault.
         rounds = max((each.settings.get("rounds", 1) for each in sets), default=1) + _NAMING_ROUNDS
         return math.ceil(nodes / 2 / _PARALLEL) * rounds * check.timeout_s + _SLACK_S
     return math.ceil(nodes / _PARALLEL) * check.timeout_s + _SLACK_S
@@ -154,7 +154,7 @@ def _pod(pods: PodDefaults, spec: CheckSpec) -> Manifest:
         "initContainers": [munged(pods)],
         "containers": [program],
         "volumes": [
-            *(*program_volumes(pods, "munged", "node_checks"), config_volume("slurm-config", object_name(pods["cluster"], "slurm-config"))),
+            *(*program_volumes(pods, "munged", "node_checks"), config_volume("slurm-config", slurm_config_name(pods["cluster"]))),
             *(empty_volume("tmp"), *munge_volumes(pods)),
         ],
     }

@@ -16,6 +16,11 @@ def object_name(cluster: str, part: str) -> str:
     return f"{cluster}-{part}"
 
 
+def slurm_config_name(cluster: str) -> str:
+    """Name of the ConfigMap with slurm.conf and its peers."""
+    return object_name(cluster, "slurm-config")
+
+
 def outside_name(namespace: str, name: str) -> str:
     """The name of an object that is in no namespace: that of the stack's namespace is part of it.
 

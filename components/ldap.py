@@ -61,7 +61,7 @@ class Identity(pulumi.ComponentResource):
 
 
 def build_settings(ldap: Ldap) -> Settings:
-    """What the program is told: the directory as the config says it, with its defaults worked out."""
+    """The argument of the program: `login.ldap`, with its defaults filled in."""
     binds = ldap.bind_dn is not None and ldap.bind_secret is not None
     return Settings(
         uris=ldap.uris,

@@ -14,7 +14,7 @@ _CA_PATH = "/etc/slipway/mail-ca"
 
 
 def build_settings(smtp: Smtp) -> Settings:
-    """What the program is told."""
+    """The argument of the program, from the config."""
     return Settings(
         host=smtp.host,
         port=smtp.port,

@@ -5,7 +5,7 @@ programs/metrics; who scrapes it is not known here.
 import pulumi
 
 from components import network
-from components.labels import Manifest, labels, metadata, object_name, selector
+from components.labels import Manifest, labels, metadata, object_name, selector, slurm_config_name
 from components.objects import declare
 from components.pods import (
     MUNGE_SOCKET,
@@ -40,7 +40,7 @@ _MEMORY = "512Mi"
 
 
 def build_settings(cluster: Cluster, monitoring: Monitoring) -> Settings:
-    """What the program is told."""
+    """The argument of the collector, from the config."""
     names = {
         node_set.name: {check.name: _told_again(cluster, check) for check in cluster.health_checks if looks_at(check, node_set)}
         for node_set in cluster.node_sets
@@ -121,7 +121,7 @@ def _pod(pods: PodDefaults, settings: Settings) -> Manifest:
         "initContainers": [munged(pods)],
         "containers": [collector],
         "volumes": [
-            *(*program_volumes(pods, "munged", "metrics"), config_volume("slurm-config", object_name(pods["cluster"], "slurm-config"))),
+            *(*program_volumes(pods, "munged", "metrics"), config_volume("slurm-config", slurm_config_name(pods["cluster"]))),
             *munge_volumes(pods),
         ],
     }

@@ -33,7 +33,7 @@ _INTERVAL_S = 15
 
 
 def build_receivers(receivers: Iterable[NewsReceiver]) -> list[Receiver]:
-    """Who is told, as the program reads it."""
+    """The receivers in the form that the program reads."""
     return [
         Receiver(
             name=each.name,

@@ -8,7 +8,7 @@ from typing import TypedDict
 import pulumi
 
 from components.generations import KEY_LENGTH, ignored, marks, newest_key
-from components.labels import Manifest, labels, object_name
+from components.labels import Manifest, labels, object_name, slurm_config_name
 from components.objects import config_map, declare, secret
 from configs.models.cluster import Cluster
 from configs.render import slurm
@@ -74,4 +74,4 @@ class SlurmFiles(pulumi.ComponentResource):
 
 def build_config(args: SlurmFilesArgs) -> Manifest:
     """The ConfigMap of Slurm's files, under a fixed name: a change reaches slurmctld's pod, whose sidecar then reconfigures."""
-    return config_map(object_name(args["cluster"], "slurm-config"), args["namespace"], labels(args["cluster"], "slurmctld"), args["files"])
+    return config_map(slurm_config_name(args["cluster"]), args["namespace"], labels(args["cluster"], "slurmctld"), args["files"])

@@ -92,6 +92,14 @@ def outdated(root: Path) -> list[str]:
 
 def main(arguments: list[str], root: Path = ROOT) -> int:
     """Exit status of `write` and of `check`."""
+    try:
+        return _run(arguments, root)
+    except (OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def _run(arguments: list[str], root: Path) -> int:
     match arguments:
         case ["write"]:
             for path, text in files(root).items():

@@ -8,8 +8,8 @@ from typing import Any
 from slurm.retelling import UNKNOWN_AFTER_S
 
 Checks = Mapping[str, Mapping[str, str]]
-"""Names of the health checks by node set, each with what makes its results younger: `interval`, `job`, or nothing, as a pass before or
-after a job is told once. What others have found is history."""
+"""By node set, the names of its health checks, each with the runs that renew a result: `interval`, `job`, or an empty text for a check that
+runs only before or after jobs, which reports a pass once."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ _OF_NODES = frozenset({"nodeDrain", "nodeResume"})
 
 @record
 class Receiver:
-    """Who is told, as the config has it."""
+    """A webhook or some mail addresses, and the news that go there."""
 
     name: str
     kind: str

@@ -227,7 +227,7 @@ def contended(
 
 
 async def becomes(holds: Callable[[], Awaitable[bool]], within_s: float = 10) -> None:
-    """Waits until it holds. Raises AssertionError after so many seconds, by the machine's pace."""
+    """Waits until the condition holds. Raises AssertionError after `within_s`, scaled by the machine's pace."""
     began = time.monotonic()
     while not await holds():
         assert time.monotonic() - began < within_s * patience(), f"did not come to hold within {time.monotonic() - began:.0f} s"

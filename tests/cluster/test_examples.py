@@ -58,7 +58,7 @@ def test_training_that_is_told_to_stop_goes_back_to_the_queue_and_on_from_its_ch
     (block,) = section(PAGE, "Longer than the time limit")
     (stop,) = (command for command in re.findall(r"`(scancel [^`]+)`", (ROOT / PAGE).read_text()) if "NUMBER" in command)
     said = lambda: output(cluster, "checkpoint/train.out")  # noqa: E731
-    steps = round(60 * patience())  # of a fifth of a second each: it is told while it trains
+    steps = round(60 * patience())  # a fifth of a second each, so that the signal comes during the training
     job = number(follow(cluster, block, {"sbatch": f"STEPS={steps} sbatch"}, state="RUNNING")["sbatch train.sh"])
     eventually("the training", lambda: "begins at step 0" in said(), 60)
     cluster.ssh(stop.replace("NUMBER", str(job)))

@@ -182,7 +182,7 @@ def test_failure_with_the_wish_none_below_a_drain_of_the_same_check_lifts_it(sta
     assert "DRAIN" in node(stack, "cpu-0")["state"]
     check(stack, "disk", wish="none", **ALL_FULL)
     stack.wait_until_idle()
-    eventually("the failure is told", lambda: causes(stack, "cpu-0")["check/disk"]["wish"] == "none", 30)
+    eventually("the failure is a cause", lambda: causes(stack, "cpu-0")["check/disk"]["wish"] == "none", 30)
 
 
 def test_failure_that_asks_for_a_reboot_says_where_nobody_can_meet_that(stack: DevStack) -> None:

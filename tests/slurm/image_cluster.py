@@ -6,7 +6,6 @@ The files come from `configs.render.slurm`; volumes, users and rights are those 
 import base64
 import os
 import secrets
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -186,15 +185,6 @@ class ImageCluster:
             os.chown(folder, 0, fs_group)
         folder.chmod(0o2777 if fs_group else 0o777)
         return folder
-
-    def disk(self, name: str, mib: int) -> None:
-        """Lays a disk of its own below a volume that starts out empty: what a node does where its disk fills up goes by this one, and not
-        by that of the machine that runs the tests."""
-        folder, file = self.empty(name), self.machine.folder / f"{name}.disk"
-        with file.open("wb") as blocks:
-            blocks.truncate(mib << 20)
-        for command in (["mkfs.ext4", "-q", "-m", "0", str(file)], ["mount", "-o", "loop", str(file), str(folder)]):
-            subprocess.run(command, check=True, capture_output=True)
 
     def path(self, name: str, read_only: bool = True) -> tuple[Path, bool]:
         """A volume made before, as a mount."""

@@ -255,6 +255,14 @@ class Machine:
             finally:
                 holder.stdin.close()
 
+    def lay_disk(self, folder: Path, mib: int) -> None:
+        """Mounts a disk of its own on an empty folder: what a node does when its disk fills up depends on this one alone."""
+        file = self.folder / f"{folder.name}.disk"
+        with file.open("wb") as blocks:
+            blocks.truncate(mib << 20)
+        _run("mkfs.ext4", "-q", "-m", "0", str(file))
+        _run("mount", "-o", "loop", str(file), str(folder))
+
     def logs(self) -> list[tuple[str, int | None, str]]:
         """Name, exit code (None while it runs) and log of each container, the one that wrote last first."""
         newest = sorted(self.containers.values(), key=lambda each: (each.bundle / "log").stat().st_mtime, reverse=True)

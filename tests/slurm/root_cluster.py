@@ -238,7 +238,7 @@ def running(
         cluster.reconfigure()
         for worker in WORKERS:
             if image_disks:
-                cluster.disk(f"{worker}-containers", image_disks)
+                machine.lay_disk(cluster.empty(f"{worker}-containers"), image_disks)
             cluster.slurmd(worker)
         cluster.login((folder / "id.pub").read_text(), (folder / "host").read_text())
         for pod in more_logins:

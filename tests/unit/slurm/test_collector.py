@@ -46,6 +46,14 @@ def test_answer_is_waited_for_while_slurm_is_busy(listener: socket.socket) -> No
     assert made < collector.ANSWER_S < asked
 
 
+def test_collector_that_is_silent_is_given_up(listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel takes the connection of a process that hangs."""
+    monkeypatch.setattr(collector, "ANSWER_S", 0.1)
+    monkeypatch.setattr(collector, "_SLACK_S", 0.1)
+    with pytest.raises(TimeoutError):
+        collector.tell("127.0.0.1", listener.getsockname()[1], 64030, {})
+
+
 def test_collector_that_is_away_holds_up_nobody(listener: socket.socket) -> None:
     port = listener.getsockname()[1]
     listener.close()

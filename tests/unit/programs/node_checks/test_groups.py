@@ -1,6 +1,7 @@
 """Whole runs of a check between nodes, against a Slurm in memory: who is drained, who is not, and what a killed run leaves."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -30,9 +31,9 @@ def cluster(count: int, faulty: set[int], links: set[Pair] = frozenset(), busy: 
     return slurm
 
 
-def spec(count: int, **more: object) -> Spec:
+def spec(count: int, **more: Any) -> Spec:
     targets = {f"n-{ordinal}": CheckedSet("n", count, 0, 100, {**LIMITS}) for ordinal in range(count)}
-    return replace(Spec("mpi", "mpi", 60, 1, 600, "hardware", (), per="pair", targets=targets), **more)  # type: ignore[arg-type]
+    return replace(Spec("mpi", "mpi", 60, 1, 600, "hardware", (), per="pair", targets=targets), **more)
 
 
 def run(slurm: FakeSlurm, asked: Spec, turn: int = 0) -> tuple[dict[str, Outcome], dict[Pair, str]]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from programs.node_checks import kernel, network, nvme, pcie, shm
-from programs.node_checks.kinds import KINDS
+from programs.node_checks.kinds import KINDS, CheckKind
 from tests.unit.programs.node_checks.trees import write
 
 NVME = KINDS["nvme"].limits
@@ -98,11 +98,11 @@ def test_leftovers_are_those_of_users_without_a_process(tmp_path: Path) -> None:
     [("kernel", {"xids": [], "ignoredXids": [], "patterns": {"x": "y"}}), ("nvme", {}), ("pcie", {}), ("network", {"efaDevices": 0})],
 )
 def test_check_answers_on_this_machine(
-    check: str, facts: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    check: CheckKind, facts: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Whatever this machine has: one JSON object with a result."""
     monkeypatch.setattr(network, "_KEPT", tmp_path / "kept.json")
-    monkeypatch.setattr("sys.argv", ["-", json.dumps({**KINDS[check].limits, **facts})])  # type: ignore[index]
+    monkeypatch.setattr("sys.argv", ["-", json.dumps({**KINDS[check].limits, **facts})])
     {"kernel": kernel, "nvme": nvme, "pcie": pcie, "network": network}[check].main()
     answer = json.loads(capsys.readouterr().out)
     assert answer["result"] in ("passed", "failed", "unknown", "skipped")
