@@ -6,7 +6,7 @@ KEY := .slipway/ssh/id_ed25519
 # Every verb names its cluster: what KUBECONFIG says is for clusters of your own.
 OWN := $(if $(CONTEXT),--context $(CONTEXT))
 LOCAL := --kubeconfig .slipway/kubeconfig --context slipway-local
-# The checkout stays clean of bytecode; standalone/__main__.py keeps it in the same folder.
+# The checkout stays clean of bytecode; cli/__main__.py keeps it in the same folder.
 export PYTHONPYCACHEPREFIX := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/slipway/bytecode
 # Where it is set, Python writes no bytecode to that folder either, and each process compiles all its imports again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -21,7 +21,7 @@ down: .venv/ready  ## end the local cluster: only what `make up` started
 	@$(PY) -m local down
 
 preview: .venv/ready $(KEY)  ## the policies, and what `make up` would change, Slurm's files line by line
-	@$(PY) -m standalone preview --stack $(STACK) $(or $(OWN),$(LOCAL))
+	@$(PY) -m cli preview --stack $(STACK) $(or $(OWN),$(LOCAL))
 
 test: .venv/ready $(KEY)  ## everything: lint, unit, plan, real Slurm, real Kubernetes
 	@$(PY) -m local prepare  # packages and images once, before two want them
@@ -32,7 +32,7 @@ test: .venv/ready $(KEY)  ## everything: lint, unit, plan, real Slurm, real Kube
 # cluster, before others want to take its programs away. What only computes is one process: each further one would collect all tests again. It
 # is done long before the others, so it takes what they leave.
 SPREAD := 4
-VERBS := tests/cluster/test_standalone.py tests/cluster/test_own_cluster.py
+VERBS := tests/cluster/test_command.py tests/cluster/test_own_cluster.py
 lint-and-unit:
 	@$(MAKE) --no-print-directory lint && $(MAKE) --no-print-directory test-unit
 

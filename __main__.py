@@ -1,4 +1,4 @@
-"""The stack file: one config, one Slurm cluster. `pulumi up` runs it, and `python -m standalone up` where there is no Pulumi CLI."""
+"""The stack file: one config, one Slurm cluster. `pulumi up` runs it, and `slipway up` where there is no Pulumi CLI."""
 
 import pulumi
 

@@ -1,5 +1,5 @@
-"""One object before and after a change, whoever found the change: standalone's dry run, a saved plan, or the pulumi CLI. Objects are those
-of Kubernetes, and node groups of EKS."""
+"""One object before and after a change, whoever found the change: the dry run of Slipway's engine, a saved plan, or the pulumi CLI.
+Objects are those of Kubernetes, and node groups of EKS."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

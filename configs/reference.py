@@ -48,7 +48,7 @@ All paths below start at `slipway:cluster`, and `[]` stands for each item of a l
 
 **Neither this page nor the schema can express rules that span keys**: names that refer to each other,
 exactly one of several keys, figures that have to fit together, keys and values that Slurm itself must
-know. The loader checks these rules. `python -m standalone preview --stack STACK` and `pulumi preview`
+know. The loader checks these rules. `slipway preview --stack STACK` and `pulumi preview`
 list all mistakes at once, with path and remedy, before anything is touched.
 
 A key that is left out has its default; "not set" means no value. Keys are case-sensitive. Text that

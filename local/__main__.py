@@ -105,7 +105,7 @@ def run_quickstart(
     ] = None,
     plain_http: Annotated[bool, typer.Option("--plain-http", help="That registry speaks HTTP only.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Ask nothing, not even before data is deleted.")] = False,
-    options: Annotated[list[str] | None, typer.Argument(help="After --: further options of `standalone up`.")] = None,
+    options: Annotated[list[str] | None, typer.Argument(help="After --: further options of `slipway up`.")] = None,
 ) -> None:
     """What `make up` runs: prepare, deploy, smoke jobs over ssh, how to log in."""
     more = [*(["--yes"] if yes else []), *(options or [])]

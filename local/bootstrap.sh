@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes .venv from the pinned requirements. Installs Python's venv module, make's only needs and an ssh client from Debian when they are missing.
+# Makes .venv from the pinned requirements, with the command slipway. Installs Python's venv module, make's only needs and an ssh client from Debian when they are missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fail() { printf 'slipway: %s\n' "$*" >&2; exit 1; }
@@ -23,4 +23,5 @@ uv_pin=$(grep -E '^uv==' requirements-dev.txt)
 .venv/bin/python -c 'import importlib.metadata as m, sys; sys.exit("uv==" + m.version("uv") != sys.argv[1])' "$uv_pin" 2>/dev/null ||
   .venv/bin/python -m pip install -q --disable-pip-version-check "$uv_pin"
 .venv/bin/uv pip sync -q --python .venv/bin/python requirements-dev.txt
+ln -sfn ../../cli/slipway .venv/bin/slipway
 touch .venv/ready

@@ -55,7 +55,7 @@ class Target:
 
     @property
     def where(self) -> list[str]:
-        """The options that name the cluster, which kubectl and `python -m standalone` have in common."""
+        """The options that name the cluster, which kubectl and `slipway` have in common."""
         return [*(["--kubeconfig", str(self.kubeconfig)] if self.kubeconfig else []), "--context", self.context]
 
     @property
@@ -138,7 +138,7 @@ def _archives() -> list[str]:
 
 
 def push(registry: str, plain_http: bool) -> list[str]:
-    """Brings the images to a registry; gives the options of `standalone` that take them from there."""
+    """Brings the images to a registry; gives the options of `slipway` that take them from there."""
     pushed = yaml.safe_load(answer("images", "push", registry, *(["--plain-http"] if plain_http else [])))
     return ["--config", f"cluster.images={json.dumps(pushed['images'])}"]
 
@@ -146,17 +146,17 @@ def push(registry: str, plain_http: bool) -> list[str]:
 def quickstart(console: Console, stack: str, target: Target, more: list[str], key: Path) -> None:
     """Deploys the stack and runs smoke jobs on it, then says how to log in. Raises StepFailedError.
 
-    `more` are further options of `standalone up`.
+    `more` are further options of `slipway up`.
     """
-    step("standalone", "up", "--stack", stack, *target.where, *more)
+    step("cli", "up", "--stack", stack, *target.where, *more)
     who = ("--stack", stack, *target.where, "--key", str(key))
     if target.kubeconfig is not None:
-        ssh = [sys.executable, "-m", "standalone", "ssh", *who, "--"]
+        ssh = [sys.executable, "-m", "cli", "ssh", *who, "--"]
         is_done, said = send_settings(ssh, json.loads(answer(*SETTINGS)))
         if said:
             console.print(f" {'[green]✓[/]' if is_done else '[yellow]![/]'} {escape(said)}", highlight=False, soft_wrap=True)
-    step("standalone", "check", *who)
+    step("cli", "check", *who)
     console.print("[green]✓[/] Slurm is ready. Log in:\n")
-    for line in answer("standalone", "ssh", *who, "--print").splitlines():
+    for line in answer("cli", "ssh", *who, "--print").splitlines():
         console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
     console.print()

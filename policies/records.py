@@ -1,6 +1,6 @@
 """What a rule sees and what it says: resources as plain data, faults with path, value and remedy.
 
-The data comes from standalone's recorded plan, or from the engine through the CrossGuard pack. Knows no rule.
+The data comes from the engine's recorded plan, or from the Pulumi engine, through the CrossGuard pack. Knows no rule.
 """
 
 import re

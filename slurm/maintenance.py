@@ -1,7 +1,7 @@
 """Windows of maintenance and the jobs that they meet: read from Slurm's own commands, and what becomes of each job. Pure.
 
 A window is a reservation with the flag MAINT, or one whose name begins with a prefix of the config. A job meets it when it runs on a node
-of it and may still run when it starts. programs/maintenance acts by this, and `python -m standalone maintenance` shows it beforehand.
+of it and may still run when it starts. programs/maintenance acts by this, and `slipway maintenance` shows it beforehand.
 """
 
 import re

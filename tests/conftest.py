@@ -15,7 +15,7 @@ import pytest
 import pytest_timeout
 from hypothesis import settings
 
-from standalone.__main__ import RARELY
+from cli.__main__ import RARELY
 from tests import patience, timing
 
 settings.register_profile("search", deadline=None)

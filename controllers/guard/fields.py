@@ -69,7 +69,7 @@ def mended(live: Mapping[str, Any], by: str) -> list[dict[str, Any]] | None:
     """Managed fields of an object that the program `by` deployed, where fields that the guard has restored under another name are that
     program's again; None where there are none. Else the program's next change of them would meet a conflict.
 
-    The guard writes as itself where applying as standalone is refused. Older guards restored objects of the Pulumi CLI as standalone.
+    The guard writes as itself where applying as Slipway's engine is refused. Older guards restored objects of the Pulumi CLI as the engine.
     """
     entries = cast(list[dict[str, Any]], live["metadata"].get("managedFields") or [])
     own = [each for each in entries if not each.get("subresource")]
@@ -78,7 +78,7 @@ def mended(live: Mapping[str, Any], by: str) -> list[dict[str, Any]] | None:
     if stray is None or (
         by == writers.PULUMI and f"f:{labels.APPLYSET}" in (value_at(stray, ("fieldsV1", "f:metadata", "f:labels")) or {})
     ):
-        return None  # none, or standalone's own: it is taking the stack over
+        return None  # none, or the engine's own: it is taking the stack over
     taken = _without(stray.get("fieldsV1") or {}, _ANNOTATION)
     if not taken:
         return None

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from cli import main as cli
 from components.kinds import build_crds
-from standalone import cli
 from tests.apiserver.server import ROOT, ApiServer, serve
 from tests.patience import patience
 
-SMALL = ROOT / "tests" / "unit" / "standalone" / "fixtures" / "small"
+SMALL = ROOT / "tests" / "unit" / "engine" / "fixtures" / "small"
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""A small stack on a real API server, deployed as standalone does it or as the Pulumi provider does, with a guard beside it."""
+"""A small stack on a real API server, deployed as Slipway's engine does it or as the Pulumi provider does, with a guard beside it."""
 
 import asyncio
 import contextlib
@@ -108,7 +108,7 @@ MERGE = "application/merge-patch+json"
 
 @dataclass
 class Stack:
-    """A small stack in a namespace of its own, deployed as standalone does it. Nothing here holds up the loop that the guard runs on."""
+    """A small stack in a namespace of its own, deployed as our engine does it. Nothing here holds up the loop that the guard runs on."""
 
     server: ApiServer
     client: httpx2.AsyncClient

@@ -2,7 +2,7 @@
 
 import pytest
 
-from standalone import cli
+from cli import main as cli
 from tests.apiserver.server import ROOT, ApiServer
 from tests.plan.conftest import KEYS
 

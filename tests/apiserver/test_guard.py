@@ -35,7 +35,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 async def stack(server: ApiServer, request: pytest.FixtureRequest) -> AsyncIterator[Stack]:
-    """The small stack, deployed by standalone."""
+    """The small stack, deployed by Slipway's engine."""
     async with small_stack(server, request.node.name) as made:
         await made.deploy(*STACK)
         yield made
@@ -58,20 +58,20 @@ async def test_what_is_edited_is_restored_and_told(stack: Stack, kind: str, name
 
 
 @pytest.mark.parametrize(("kind", "name", "change", "is_traced"), EDITS.values(), ids=EDITS)
-async def test_standalone_changes_what_was_restored(stack: Stack, kind: str, name: str, change: Mapping[str, Any], is_traced: bool) -> None:
+async def test_engine_changes_what_was_restored(stack: Stack, kind: str, name: str, change: Mapping[str, Any], is_traced: bool) -> None:
     """Without a conflict: it applies without force."""
     newer_port = {"spec": {"ports": [{"name": "slurmctld", "port": 6900}]}}
     newer_start = {"spec": {**LOGIN["spec"], "strategy": {"type": "RollingUpdate"}}}
     newer = {**NEWER[name], **({"Service": newer_port, "Deployment": newer_start}.get(kind, {}))}
 
-    async def has_only_standalone() -> bool:
+    async def has_only_the_engine() -> bool:
         live = await stack.get(kind, name)
         return live is not None and {each["manager"] for each in live["metadata"]["managedFields"]} - {"kubectl-patch"} == {"slipway"}
 
     async with stack.guarded():
         await stack.patch(kind, name, change)
         await becomes(lambda: stack.told(name))
-        await becomes(has_only_standalone)
+        await becomes(has_only_the_engine)
         await stack.apply(newer)
         assert len(await stack.events(name)) == 1, is_traced
 

@@ -144,7 +144,7 @@ OLD_GUARDS: dict[str, tuple[bool, bool]] = {
 
 @pytest.mark.parametrize(("is_applied", "is_deleted"), OLD_GUARDS.values(), ids=OLD_GUARDS)
 async def test_cli_changes_what_an_older_guard_has_restored(stack: Stack, is_applied: bool, is_deleted: bool) -> None:
-    """An older guard applied as standalone whatever the CLI had made."""
+    """An older guard applied as Slipway's engine whatever the CLI had made."""
     provider = Provider(stack)
     if is_applied:
         await provider.up(*STACK)
@@ -169,7 +169,7 @@ async def _is_mended(stack: Stack, name: str) -> bool:
     return ("slipway", "Apply") not in await keepers(stack, name)
 
 
-async def test_standalone_that_takes_the_stack_over_keeps_its_fields(stack: Stack) -> None:
+async def test_engine_that_takes_the_stack_over_keeps_its_fields(stack: Stack) -> None:
     labelled = {**NEWER["files"]["metadata"], "labels": {**FILES["metadata"]["labels"], "applyset.kubernetes.io/part-of": "set"}}
     await next_second()
     async with stack.guarded() as guard:

@@ -56,7 +56,7 @@ def measure(size: Size) -> Iterator[Figure]:
     """Gives the dev stack these workers, and its own back afterwards."""
     stack, nodes = DevStack(), size.nodes
     # Whoever ran `kubectl scale` last, as this does, has made the number of replicas its own.
-    stack.standalone("up", "--force-conflicts", *options(size))
+    stack.slipway("up", "--force-conflicts", *options(size))
     try:
         _idle(stack, nodes)
         _scale(stack, 1)
@@ -69,7 +69,7 @@ def measure(size: Size) -> Iterator[Figure]:
         yield figure(f"{say}: {nodes} idle nodes to 1 pod", None, [run.in_s for run in runs])
     finally:
         stack.kubectl("delete", "statefulset", _PLAIN, "--ignore-not-found")
-        stack.standalone("up", "--force-conflicts")
+        stack.slipway("up", "--force-conflicts")
         stack.wait_until_settled()
 
 

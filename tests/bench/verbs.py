@@ -43,7 +43,7 @@ def warm(more: tuple[str, ...]) -> Iterator[Figure]:
 
 def unchanged(runs: int) -> Iterator[Figure]:
     """`up` of a stack that is as declared."""
-    yield figure("up with nothing changed", 5, [seconds(*_standalone("up", "dev", "--context", "slipway-local")) for _ in range(runs)])
+    yield figure("up with nothing changed", 5, [seconds(*_slipway("up", "dev", "--context", "slipway-local")) for _ in range(runs)])
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Previews:
 
 def previews(size: Previews) -> Iterator[Figure]:
     """Offline previews of the h100 stack as it is; then of few and of many machines, in turns, so that a busy moment meets both."""
-    yield figure("preview offline of the h100 stack", 3, [seconds(*_standalone("preview", "h100", "--offline")) for _ in range(size.runs)])
+    yield figure("preview offline of the h100 stack", 3, [seconds(*_slipway("preview", "h100", "--offline")) for _ in range(size.runs)])
     pairs = [(_preview(size.small), _preview(size.large)) for _ in range(size.runs)]
     ratio = statistics.median(large[0] for _, large in pairs) / statistics.median(small[0] for small, _ in pairs)
     (_, few), (_, many) = pairs[0]
@@ -72,7 +72,7 @@ def _preview(machines: int) -> tuple[float, int]:
         plan = Path(folder) / "plan.json"
         changes = ("nodePools[0].max", machines), ("nodePools[0].eks.min", 1), ("nodeSets[0].size", machines)
         options = [word for key, value in changes for word in ("--config", f"cluster.{key}={value}")]
-        took = seconds(*_standalone("preview", "h100", "--offline", *options, "--json", str(plan)))
+        took = seconds(*_slipway("preview", "h100", "--offline", *options, "--json", str(plan)))
         return took, len(json.loads(plan.read_text())["resources"])
 
 
@@ -83,8 +83,8 @@ def laws(steps: int) -> Iterator[Figure]:
     yield figure(f"{steps:,} steps of the laws' simulation, all held", 600, [took])
 
 
-def _standalone(verb: str, stack: str, *options: str) -> list[str]:
-    return [sys.executable, "-m", "standalone", verb, "--stack", stack, *options]
+def _slipway(verb: str, stack: str, *options: str) -> list[str]:
+    return [sys.executable, "-m", "cli", verb, "--stack", stack, *options]
 
 
 COLD = Benchmark("cold", cold, "make up", "make --version")

@@ -126,6 +126,6 @@ def restored(stack: DevStack) -> Iterator[DevStack]:
     yield stack
     stack.slurm("scancel --user=alice", check=False)
     if stack.declared() != before:
-        stack.standalone("up", "--force-conflicts")
+        stack.slipway("up", "--force-conflicts")
     stack.kubectl("delete", "pvc", "-l", "slipway.dev/nodeset", "--wait=false")
     stack.wait_until_settled()

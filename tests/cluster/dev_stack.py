@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from cli.check.facts import WAIT_FOR_ACCOUNT
 from configs.models.health_checks import HealthCheck
-from standalone.check.facts import WAIT_FOR_ACCOUNT
 from tests import ssh
 from tests.cluster.inside import Way, way_into
 from tests.cluster.reads import Reads
@@ -74,8 +74,8 @@ class DevStack:
         done = subprocess.run(argv, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=limit_s, check=False, input=stdin)
         return _checked(done) if check else done
 
-    def standalone(self, verb: str, *options: str, check: bool = True, timeout_s: float = 400) -> subprocess.CompletedProcess[str]:
-        """`python -m standalone VERB --stack dev` with further options; its whole output is in the failure."""
+    def slipway(self, verb: str, *options: str, check: bool = True, timeout_s: float = 400) -> subprocess.CompletedProcess[str]:
+        """`slipway VERB --stack dev` with further options; its whole output is in the failure."""
         variables = {**os.environ, "KUBECONFIG": str(STATE / "kubeconfig")}
         waits = ("--timeout", f"{UP_S * patience():.0f}") if verb == "up" else ()
         done = warm().run((verb, "--stack", "dev", *waits, *options), variables, timeout_s * patience())
@@ -274,7 +274,7 @@ class DevStack:
         """`up`, also where a test that was killed left changes by hand, jobs and drains."""
         self.kubectl("annotate", "--all", "deployments,statefulsets,services,configmaps,nodesets", "slipway.dev/guard-", check=False)
         self.undeclare_repairs("gpu", check=False)
-        self.standalone("up", "--force-conflicts", "--adopt", timeout_s=600)
+        self.slipway("up", "--force-conflicts", "--adopt", timeout_s=600)
         drained = "sinfo -h -N -t drain -o %N | sort -u"
         self.slurm("sinfo -h -N -o %N | sort -u | xargs -rI@ scontrol update nodename=@ extra={}")
         self.slurm(f"scancel --state=PENDING,RUNNING,SUSPENDED; {drained} | xargs -rI@ scontrol update nodename=@ state=undrain")

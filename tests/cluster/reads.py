@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import httpx2
 
-from standalone.api import Api, connect
-from standalone.faults import StandaloneError
-from standalone.kubeconfig import Where
-from standalone.render import Key, Sort
+from engine.api import Api, connect
+from engine.faults import SlipwayError
+from engine.kubeconfig import Where
+from engine.render import Key, Sort
 
 
 class Reads:
@@ -26,7 +26,7 @@ class Reads:
             present = self._kubeconfig.read_bytes()
             if self._connected is None or self._connected[0] != present:
                 self._connected = present, connect(Where(str(self._kubeconfig), None))
-        except (OSError, StandaloneError) as error:
+        except (OSError, SlipwayError) as error:
             raise AssertionError(f"{self._kubeconfig}: {error}") from error
         return self._connected[1]
 
@@ -42,7 +42,7 @@ class Reads:
     def _ask(self, path: str, **parameters: str) -> httpx2.Response:
         try:
             return self._api.request("GET", path, **cast(dict[str, Any], parameters))
-        except StandaloneError as error:
+        except SlipwayError as error:
             raise AssertionError(f"GET {path}: {error}") from error
 
     @cached_property

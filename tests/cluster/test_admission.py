@@ -39,7 +39,7 @@ def restored(stack: DevStack) -> Iterator[None]:
     yield
     stack.undeclare_repairs("gpu")
     patch(stack, {"template": {"metadata": {"annotations": {annotations.CHECKED_FIRST: None}}}})
-    stack.standalone("up", "--force-conflicts")  # takes back the fields that kubectl has changed, and owns them again
+    stack.slipway("up", "--force-conflicts")  # takes back the fields that kubectl has changed, and owns them again
     stack.resume_guard("nodeset/gpu")
     stack.slurm("scontrol update NodeName=gpu-[0-1] Extra={}")
     stack.wait_until_settled()

@@ -11,25 +11,25 @@ NEW_PARTITION = json.dumps({"name": "extra", "nodeSets": ["extra"]})
 
 
 def test_second_up_changes_nothing_and_says_so(stack: DevStack) -> None:
-    said = stack.standalone("up").stdout
+    said = stack.slipway("up").stdout
     assert "nothing to change" in said.lower(), said
 
 
 def test_preview_of_an_unchanged_stack_shows_no_change(stack: DevStack) -> None:
-    assert "nothing to change" in stack.standalone("preview").stdout.lower()
+    assert "nothing to change" in stack.slipway("preview").stdout.lower()
 
 
 def test_changed_partition_is_previewed_line_by_line_then_applied_while_a_job_runs(restored: DevStack) -> None:
     change = ("--config", "cluster.partitions[0].maxTime=02:00:00")
     job = restored.hold("--nodelist=cpu-0", "--time=60")
     restored.wait_for_job(job, "RUNNING")
-    told = restored.standalone("preview", *change, "--exit-code", check=False)
+    told = restored.slipway("preview", *change, "--exit-code", check=False)
     assert any(line.strip().startswith("+") and "MaxTime=02:00:00" in line for line in told.stdout.splitlines())
     assert _in_guide(told.stdout, "What changes in Slurm")
     assert _in_guide(told.stdout, "The jobs that are there now")
     assert told.returncode == 2
     pods = {pod["metadata"]["uid"] for pod in restored.get("pod")["items"] if pod["status"]["phase"] == "Running"}
-    assert "Slurm's files are live" in restored.standalone("up", *change).stdout
+    assert "Slurm's files are live" in restored.slipway("up", *change).stdout
     eventually("the new limit", lambda: "MaxTime=02:00:00" in restored.slurm("scontrol show partition main"), 120)
     version = restored.get("configmap", "dev-slurm-config")["metadata"]["resourceVersion"]
     eventually("the kubelet told twice", lambda: _told(restored) == f"{version}.2")
@@ -49,7 +49,7 @@ def test_disk_that_cannot_grow_is_refused_and_nothing_changes(restored: DevStack
 
     before = there()
     for verb in ("preview", "up"):
-        done = restored.standalone(verb, *change, check=False)
+        done = restored.slipway(verb, *change, check=False)
         said = " ".join((done.stdout + done.stderr).split())
         assert done.returncode != 0, said
         assert "PersistentVolumeClaim slurm/state-dev-slurmctld-0" in said
@@ -61,8 +61,8 @@ def test_node_set_is_added_while_a_job_runs_and_pruned_while_one_runs_on_it(rest
     job = restored.hold("--nodelist=cpu-0")
     restored.wait_for_job(job, "RUNNING")
     change = ("--config", f"cluster.nodeSets[3]={NEW_SET}", "--config", f"cluster.partitions[3]={NEW_PARTITION}")
-    assert "extra" in restored.standalone("preview", *change).stdout
-    restored.standalone("up", *change)
+    assert "extra" in restored.slipway("preview", *change).stdout
+    restored.slipway("up", *change)
     eventually("the new node idle", lambda: restored.nodes().get("extra-0") == "IDLE+CLOUD", 180)
     restored.wait_for_job(restored.submit("#!/bin/bash\ntrue\n", "--partition=extra"))
     restored.let_go()
@@ -70,12 +70,12 @@ def test_node_set_is_added_while_a_job_runs_and_pruned_while_one_runs_on_it(rest
     last = restored.hold("--partition=extra", "--time=60")
     waiting = restored.submit("#!/bin/bash\ntrue\n", "--partition=extra", "--hold")
     restored.wait_for_job(last, "RUNNING")
-    told = restored.standalone("preview", "--exit-code", check=False)
+    told = restored.slipway("preview", "--exit-code", check=False)
     for heading in ("What changes in Slurm", "The jobs that are there now", "Dangerous"):
         assert _in_guide(told.stdout, heading)
     assert told.returncode == 3
     restored.slurm(f"scancel {waiting}")
-    restored.standalone("up")
+    restored.slipway("up")
     assert restored.job_state(last) == "RUNNING"
     restored.let_go()
     restored.wait_for_job(last)

@@ -7,7 +7,7 @@ from tests.cluster.dev_stack import DevStack, eventually
 from tests.cluster.guides import commands, run
 
 ELSEWHERE = {
-    "docs/health.md": ("standalone check", "gpu-asked"),  # `make up` has just run it; no node is new
+    "docs/health.md": ("slipway check", "gpu-asked"),  # `make up` has just run it; no node is new
     "docs/maintenance.md": ("python train.py", "worker-3", "gpu-3"),  # of a job; of other machines and nodes
     "docs/node-sets.md": ("jobid=7", "worker-3", "burst-7", "gpu-asked", "gpu-3"),
     # Of the own NFS server, which this kernel could not mount; and of a version that is not there.

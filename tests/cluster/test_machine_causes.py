@@ -82,7 +82,7 @@ def test_taint_that_announces_the_end_of_a_machine_drains_its_nodes_and_its_time
         60,
     )
     eventually("and reads it in its output", lambda: "of gpu-0 starts at" in stack.ssh("cat warned.out"), 30)
-    assert str(job) in stack.standalone("maintenance", "--reservation", window).stdout
+    assert str(job) in stack.slipway("maintenance", "--reservation", window).stdout
     stack.kubectl("annotate", "node", machine, f"{annotations.MAINTENANCE_BEGINS}-")
     eventually("nothing is reserved", lambda: ANNOUNCED not in stack.slurm("scontrol show reservation"), 30)
     stack.kubectl("taint", "node", machine, f"{TAINT}-")

@@ -45,7 +45,7 @@ def claimed(restored: DevStack) -> Iterator[DevStack]:
 
 def test_mounts_are_in_logins_and_in_jobs_of_the_sets_that_want_them(claimed: DevStack) -> None:
     stack = claimed
-    stack.standalone(
+    stack.slipway(
         "up", "--config", f"cluster.storage.mounts={json.dumps(MOUNTS)}", "--config", f"cluster.nodeSets[1].mounts={json.dumps(['data'])}"
     )
     stack.wait_until_settled()

@@ -113,7 +113,7 @@ def test_maintenance_set_is_rolled_while_its_reservation_is_active_and_not_befor
     stack = restored
     before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
     update = 'update={"type": "Maintenance", "reservation": "patching", "maxUnavailable": 2}'
-    stack.standalone("up", "--config", f"cluster.nodeSets[0].{update}", "--config", "cluster.nodeSets[0].drainGraceS=63")
+    stack.slipway("up", "--config", f"cluster.nodeSets[0].{update}", "--config", "cluster.nodeSets[0].drainGraceS=63")
     eventually("the change is seen", lambda: condition(stack, "cpu", "Updated")["status"] == "False", 60)
     stack.let_controller_look("cpu")
     assert {pod: uid(stack, pod) for pod in before} == before

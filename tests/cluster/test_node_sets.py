@@ -129,7 +129,7 @@ def test_roll_waits_for_the_job_and_leaves_an_administrators_drain_alone(restore
     stack.slurm("scontrol update nodename=cpu-0 state=drain reason='fan is loud'")
     job = stack.hold("--nodelist=cpu-1")
     stack.wait_for_job(job, "RUNNING")
-    stack.standalone("up", "--config", "cluster.nodeSets[0].drainGraceS=61")
+    stack.slipway("up", "--config", "cluster.nodeSets[0].drainGraceS=61")
     eventually("cpu-1 is drained by us", lambda: reason(stack, "cpu-1") == "slipway: nodeset update", 60)
     assert uid(stack, "cpu-1") == before["cpu-1"]
     eventually("what is left alone is told", lambda: "left alone" in condition(stack, "cpu", "Updated")["message"], 60)
@@ -215,7 +215,7 @@ def taken_back(stack: DevStack) -> Iterator[DevStack]:
     yield stack
     stack.resume_guard("nodeset/burst")
     stack.slurm("scancel --user=alice", check=False)
-    stack.standalone("up", "--force-conflicts")
+    stack.slipway("up", "--force-conflicts")
     stack.wait_until_settled()
 
 

@@ -61,9 +61,9 @@ def own(shared_cluster: None, kube: str, tmp_path: Path) -> Iterator[OwnCluster]
     try:
         eventually("the kinds", lambda: "nodesets" in cluster.kubectl("get", "crd", "nodesets.slipway.dev", "--ignore-not-found"), 180)
     except AssertionError:
-        DevStack().standalone("up")  # nobody tests the dev stack beside this one
+        DevStack().slipway("up")  # nobody tests the dev stack beside this one
     yield cluster
-    destroy = ("-m", "standalone", "destroy", "--stack", "cluster", "--context", "mine", "--yes")
+    destroy = ("-m", "cli", "destroy", "--stack", "cluster", "--context", "mine", "--yes")
     cluster.run(str(ROOT / ".venv" / "bin" / "python"), *destroy)
     cluster.kubectl("label", "node", layout.SYSTEM.name, f"{LABEL}-")
     client = ("ctr", "--address", str(layout.find_paths(ROOT).socket(layout.SYSTEM)), "--namespace", "k8s.io", "images")

@@ -86,10 +86,10 @@ def test_keys_outlive_the_secret_that_keeps_them_and_a_job_does_not_notice(stack
     job = stack.hold("--nodelist=cpu-0 --output=/dev/null")
     stack.wait_for_job(job, "RUNNING")
     stack.kubectl("delete", "secret", "slipway-slipway-dev-random")
-    said = stack.standalone("up").stdout
+    said = stack.slipway("up").stdout
     assert "password of Secret slurm/dev-mariadb" in said  # a key of bytes, from an older version, is not read: its Secret keeps it
     assert {name: stack.get("secret", name)["data"] for name in made} == before
-    assert "is not there" not in stack.standalone("up").stdout
+    assert "is not there" not in stack.slipway("up").stdout
     assert stack.job_state(job) == "RUNNING"
     stack.let_go()
     stack.wait_for_job(job)

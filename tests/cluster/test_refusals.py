@@ -8,7 +8,7 @@ from tests.cluster.dev_stack import STATE, DevStack
 
 def refusal(stack: DevStack, *options: str, verb: str = "up") -> str:
     """What a failing verb prints; never a stack trace."""
-    done = stack.standalone(verb, *options, check=False)
+    done = stack.slipway(verb, *options, check=False)
     said = done.stdout + done.stderr
     assert done.returncode != 0, said
     assert "Traceback" not in said
@@ -50,7 +50,7 @@ def test_every_mistake_of_a_config_is_shown_at_once(stack: DevStack) -> None:
 
 
 def test_unknown_stack_lists_the_ones_there_are(stack: DevStack) -> None:
-    done = stack.run("bash", "-c", ".venv/bin/python -m standalone preview --stack prod", check=False)
+    done = stack.run("bash", "-c", ".venv/bin/slipway preview --stack prod", check=False)
     assert done.returncode != 0
     assert "dev" in done.stdout + done.stderr
     assert "h100" in done.stdout + done.stderr

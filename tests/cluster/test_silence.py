@@ -36,7 +36,7 @@ def be_silent(stack: DevStack, meanwhile: Callable[[], None]) -> None:
     eventually("said", lambda: "nothing is removed until it does" in status(stack, "cpu")["why"], 60)
     eventually("an idle pod is protected as well", lambda: "disruption budget" in evict(stack, "gpu-0"), 60)
     stack.wait_for_job(job)
-    read = stack.standalone("status").stdout
+    read = stack.slipway("status").stdout
     assert "nodes never (" in read
     assert "No job runs or waits." not in read
     meanwhile()

@@ -1,4 +1,4 @@
-"""`python -m standalone status` on the live dev stack: what a person on call sees."""
+"""`slipway status` on the live dev stack: what a person on call sees."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ from tests.cluster.dev_stack import DevStack, eventually
 
 def with_counts(stack: DevStack, name: str, counts: dict[str, int]) -> dict[str, Any]:
     """What the verb writes where it counts the nodes of a set so; nothing where not."""
-    written: dict[str, Any] = json.loads(stack.standalone("status", "--json", "-").stdout)
+    written: dict[str, Any] = json.loads(stack.slipway("status", "--json", "-").stdout)
     return written if {each["name"]: each["counts"] for each in written["sets"]}[name] == counts else {}
 
 
@@ -20,7 +20,7 @@ def test_status_tells_nodes_out_of_service_with_reason_and_machine_and_who_waits
         job = stack.submit("#!/bin/bash\n", "--partition=gpu", "--nodelist=gpu-1", "--gpus=1")
         eventually("its cause is told", lambda: stack.get("slurmnode", "gpu-1")["status"].get("causes"), 60)
         eventually("Slurm says why it waits", lambda: "ReqNodeNotAvail" in stack.slurm(f"squeue -h -j {job} -o %r"), 60)
-        said = stack.standalone("status").stdout
+        said = stack.slipway("status").stdout
         [row] = [line.split() for line in said.splitlines() if line.startswith("gpu-1 ")]
         assert row[:2] == ["gpu-1", "IDLE+CLOUD+DRAIN"]
         assert machine in row

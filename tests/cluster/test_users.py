@@ -44,7 +44,7 @@ class Home:
         self.config |= {key.replace("__", "."): value for key, value in changes.items()}
         texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in self.config.items()}
         settings = [f"cluster.{key}={text}" for key, text in texts.items()]
-        self.stack.standalone("up", *(word for setting in settings for word in ("--config", setting)), timeout_s=900)
+        self.stack.slipway("up", *(word for setting in settings for word in ("--config", setting)), timeout_s=900)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""`python -m standalone` without the three seconds in which it imports Pulumi: a process that has done so forks for each command.
+"""`slipway` without the three seconds in which it imports Pulumi: a process that has done so forks for each command.
 
 The commands of guides and of `make` run as users' do; tests that only need their effect run them here.
 """
@@ -16,11 +16,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from standalone.__main__ import RARELY
+from cli.__main__ import RARELY
 
 
 class Warm:
-    """A process that runs commands of `standalone` one after another, each in a fork of its own."""
+    """A process that runs commands of `slipway` one after another, each in a fork of its own."""
 
     def __init__(self, root: Path) -> None:
         self._server = subprocess.Popen(
@@ -36,7 +36,7 @@ class Warm:
             self._server.stdin.write(json.dumps(said) + "\n")
             code = int(self._server.stdout.readline())
             stdout, stderr = ((Path(folder) / name).read_text() for name in ("stdout", "stderr"))
-        argv = ["standalone", *arguments]
+        argv = ["slipway", *arguments]
         if code == -signal.SIGALRM:
             raise subprocess.TimeoutExpired(argv, timeout_s, stdout, stderr)
         return subprocess.CompletedProcess(argv, code, stdout, stderr)
@@ -52,7 +52,7 @@ def serve() -> None:
     """Answers each line on standard input, a command, with its exit code."""
     gc.set_threshold(*RARELY)
     importlib.import_module("components.cluster")  # as the stack file's program does
-    cli = importlib.import_module("standalone.cli")
+    cli = importlib.import_module("cli.main")
     gc.freeze()
     for line in sys.stdin:
         asked: dict[str, Any] = json.loads(line)

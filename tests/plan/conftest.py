@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from standalone import project, record
-from standalone.plan import Plan
+from engine import project, record
+from engine.plan import Plan
 
 ROOT = Path(__file__).parents[2]
 STACKS = ("dev", "h100")

@@ -7,7 +7,7 @@ Source: pulumi's pkg/resource/deploy (step_generator.go: URN, then aliases; appl
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from standalone.plan import Plan, Resource
+from engine.plan import Plan, Resource
 
 
 def continued(plan: Plan, urns: Sequence[str]) -> dict[str, Resource]:

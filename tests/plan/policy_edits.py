@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
+from engine.policy import record_of
 from policies.records import Hidden, Resource
-from standalone.policy import record_of
 from tests.plan.conftest import plan_of
 
 Stack = list[Resource]

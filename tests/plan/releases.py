@@ -77,7 +77,7 @@ def _recorded(root: Path, stack: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "plan.json"
         options = [part for key in keys(root / f"Pulumi.{stack}.yaml") for part in ("--config", key)]
-        command = [sys.executable, "-m", "standalone", "preview", "--offline", "--stack", stack, "--json", file, *options]
+        command = [sys.executable, "-m", "cli", "preview", "--offline", "--stack", stack, "--json", file, *options]
         subprocess.run(command, cwd=root, check=True, stdout=subprocess.DEVNULL)
         return json.loads(file.read_text())
 

@@ -230,7 +230,7 @@ def test_checkout_plans_each_commit_with_the_code_of_that_commit(tmp_path: Path)
     labels = tmp_path / "components" / "labels.py"
     labels.write_text(labels.read_text().replace('"slipway"', '"another"'))
     options = [part for key in KEYS for part in ("--config", key)]
-    command = [sys.executable, "-m", "standalone", "ci", "--base", "HEAD", "--stack", "dev", *options]
+    command = [sys.executable, "-m", "cli", "ci", "--base", "HEAD", "--stack", "dev", *options]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode in (2, 3), done.stderr
     assert "| dev | " in done.stdout

@@ -2,7 +2,7 @@
 
 import pytest
 
-from standalone.plan import Plan, as_json, compare
+from engine.plan import Plan, as_json, compare
 from tests.plan.conftest import plan_of
 
 UPDATED = {

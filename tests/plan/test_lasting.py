@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from standalone.plan import Plan, Resource
+from engine.plan import Plan, Resource
 from tests.plan.conftest import plan_of
 from tests.plan.test_plans import objects
 

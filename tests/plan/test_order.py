@@ -2,7 +2,7 @@
 
 import pytest
 
-from standalone.plan import Plan, Resource
+from engine.plan import Plan, Resource
 from tests.plan.engine import needs
 from tests.plan.test_plans import objects, pod_specs
 

@@ -13,9 +13,9 @@ from typing import Any, cast
 
 import pytest
 
-from standalone.faults import StandaloneError
-from standalone.plan import Plan, Resource, as_json, compare, unknown_path
-from standalone.render import documents, yaml_text
+from engine.faults import SlipwayError
+from engine.plan import Plan, Resource, as_json, compare, unknown_path
+from engine.render import documents, yaml_text
 from tests.plan.conftest import ROOT, plan_of
 
 GOLDEN = ROOT / "tests" / "golden" / "plan"
@@ -148,7 +148,7 @@ def test_the_dev_stack_renders_to_plain_manifests() -> None:
 
 
 def test_the_production_stack_needs_the_cli_for_its_cloud_and_says_for_what() -> None:
-    with pytest.raises(StandaloneError, match=r"(?s)run `pulumi up`:.*aws:eks/nodeGroup:NodeGroup") as caught:
+    with pytest.raises(SlipwayError, match=r"(?s)run `pulumi up`:.*aws:eks/nodeGroup:NodeGroup") as caught:
         documents(plan_of("h100"))
     assert "kubernetes:helm.sh/v3:Release" in str(caught.value)
 

@@ -9,14 +9,15 @@ from typing import Any, cast
 
 import pytest
 
+from cli import main as cli
+from engine import project, record
+from engine.policy import record_of
 from policies import slurm_releases
 from policies.exceptions import HOST_PATHS, PODS, UNLIMITED
 from policies.pods import containers, pods
 from policies.records import UNKNOWN, Hidden, Resource, Rule, findings, lines
 from policies.rules import RULES
 from policies.size import MOST_RESOURCES
-from standalone import cli, project, record
-from standalone.policy import record_of
 from tests.plan.conftest import KEYS, ROOT, plan_of
 from tests.plan.policy_edits import GONE, Edit, add, edit, leak, leak_as_name, leak_result, records, secret_text, unprotect
 

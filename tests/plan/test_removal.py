@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from changes.workloads import is_record
+from engine import cluster, consent, removal
+from engine.plan import Plan, Resource, as_json, compare
+from engine.render import documents, own_documents
+from engine.screen import Screen
 from names import annotations, finalizers
-from standalone import cluster, consent, removal
-from standalone.plan import Plan, Resource, as_json, compare
-from standalone.render import documents, own_documents
-from standalone.show import Screen
 from tests.plan.conftest import plan_of
 from tests.plan.engine import needs
 from tests.plan.test_plans import objects
@@ -69,25 +69,25 @@ def test_who_wants_to_wait_has_the_engine_delete_the_sets() -> None:
     assert not any(one.inputs["metadata"].get("finalizers") for one in objects(plan))
 
 
-def test_standalone_keeps_no_set_that_is_declared_no_more() -> None:
+def test_engine_keeps_no_set_that_is_declared_no_more() -> None:
     found = [one for one in documents(plan_of("dev")) if one.key.kind == "NodeSet"]
     assert found
     assert not any(annotations.RETAIN in one.manifest["metadata"]["annotations"] for one in found)
 
 
-def test_standalone_names_a_new_set_in_the_list_before_it_makes_the_set(plan: Plan) -> None:
+def test_engine_names_a_new_set_in_the_list_before_it_makes_the_set(plan: Plan) -> None:
     """The controller deletes a set that the list does not name."""
     order = [one.resource.urn for one in own_documents(plan)]
     assert all(order.index(list_of(plan).urn) < order.index(one.urn) for one in sets_of(plan))
 
 
-def test_standalone_applies_every_object_after_what_it_needs(plan: Plan) -> None:
+def test_engine_applies_every_object_after_what_it_needs(plan: Plan) -> None:
     order, made = {one.resource.urn: at for at, one in enumerate(own_documents(plan))}, needs(plan)
     late = [(urn, need) for urn in order for need in made[urn] if need in order and order[need] > order[urn]]
     assert late == []
 
 
-def test_standalone_destroys_the_guards_record_before_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engine_destroys_the_guards_record_before_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the record still names while the stack goes, the guard would make again."""
     plan = plan_of("dev")
     found = [each for each in documents(plan) if each.key.kind in ("Secret", "ConfigMap", "StatefulSet", "Deployment", "NodeSet")]

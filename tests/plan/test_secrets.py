@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from standalone import project, random_values, record
-from standalone.plan import Plan, Secret, as_json
+from engine import project, random_values, record
+from engine.plan import Plan, Secret, as_json
 from tests.plan.conftest import KEYS, ROOT, STACKS, plan_of
 from tests.plan.engine import continued, kept_inputs
 

@@ -10,11 +10,11 @@ from typing import Any, cast
 import pytest
 
 from components.deployed import COMPONENT
-from standalone import project, record
-from standalone.faults import StandaloneError
-from standalone.plan import Secret, revealed
-from standalone.render import documents
-from standalone.requirements import Offer, plan_missing
+from engine import project, record
+from engine.faults import SlipwayError
+from engine.plan import Secret, revealed
+from engine.render import documents
+from engine.requirements import Offer, plan_missing
 from tests.plan.conftest import KEYS, ROOT
 
 IMAGES = (
@@ -63,7 +63,7 @@ def test_no_volume_needs_more_than_a_disk_on_one_machine() -> None:
 
 
 def test_a_disk_away_from_the_login_pods_is_refused() -> None:
-    with pytest.raises(StandaloneError, match="login pods need not be on that of"):
+    with pytest.raises(SlipwayError, match="login pods need not be on that of"):
         rendered(IMAGES, "cluster.systemNodes={}")
 
 

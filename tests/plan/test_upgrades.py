@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from standalone import project, record
-from standalone.plan import as_json
+from engine import project, record
+from engine.plan import as_json
 from tests.plan.conftest import ROOT, STACKS
 from tests.plan.releases import KEPT, kept_plan, keys, releases, stack_file, without_sources
 from tests.plan.upgrades import losses, refusals, rolls

@@ -9,10 +9,10 @@ import sys
 import zipfile
 from pathlib import Path
 
+from engine import project, record
+from engine.plan import as_json
 from images import store
 from provider import __version__
-from standalone import project, record
-from standalone.plan import as_json
 from tests.plan.conftest import KEY, ROOT, built_wheel, packages
 from tests.plan.plugin_engine import running
 from tests.plan.test_plugin import GOLDEN
@@ -21,13 +21,13 @@ from tests.unit.configs.stacks import edited
 
 ROOMS = (
     *("changes", "components", "configs", "controllers", "docs/use", "examples", "images", "policies"),
-    *("names", "programs", "provider", "slurm", "standalone"),
+    *("cli", "engine", "names", "programs", "provider", "slurm"),
 )
 TEMPLATE = ROOT / "templates" / "slurm-python"
 RECORD = """
 import json, pathlib, sys
-from standalone import project, record
-from standalone.plan import as_json
+from engine import project, record
+from engine.plan import as_json
 print(json.dumps(as_json(record.record(project.load(pathlib.Path.cwd(), "dev")).plan)))
 """
 
@@ -111,7 +111,7 @@ def test_template_is_a_project_whose_plan_is_that_of_the_stack_file(installed: P
     about = folder / "Pulumi.yaml"
     about.write_text(about.read_text().replace("${PROJECT}", "lab").replace("${DESCRIPTION}", "A lab"))
     tools.mkdir()
-    for room in ("standalone", "changes", "names", "policies", "slurm"):
+    for room in ("cli", "engine", "changes", "names", "policies", "slurm"):
         (tools / room).symlink_to(ROOT / room)
     keys = (f'cluster.login.users[0].sshKeys=["{KEY}"]', "cluster.login.users[0].sshKeyFiles=[]")
     (folder / "id_ed25519.pub").write_text(f"{KEY}\n")

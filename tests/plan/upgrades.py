@@ -1,6 +1,6 @@
 """What an upgrade does to a stack that an earlier release deployed: the state that it would lose, and the pods that it replaces. Pure.
 
-Both sides are plans as JSON (`standalone.plan.as_json`): that of the release, and that of the present code for the same stack file.
+Both sides are plans as JSON (`engine.plan.as_json`): that of the release, and that of the present code for the same stack file.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from changes.steps import differences
-from standalone.plan import Change, compare
+from engine.plan import Change, compare
 
 Resource = Mapping[str, Any]
 PlanJson = Mapping[str, Any]

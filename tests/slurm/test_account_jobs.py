@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from cli.check.facts import WAIT_FOR_ACCOUNT
 from configs.render.gpu_jobs import FOLDER as FOLDER_OF_GPUS
 from names import ports
 from programs.metrics.settings import Settings, to_json
-from standalone.check.facts import WAIT_FOR_ACCOUNT
 from tests.patience import seconds
 from tests.slurm.accounts_cluster import ALICES, BOB, ENFORCE, AccountsCluster, enforced, running
 from tests.slurm.image_cluster import ALICE, STACK

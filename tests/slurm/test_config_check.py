@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from cli import config_check
+from cli import main as cli
+from cli.config_check import Subject, archive, command
 from configs.images import reference
 from configs.render.slurm import render, render_slurmdbd
 from images.build import build
-from standalone import cli, config_check
-from standalone.config_check import Subject, archive, command
 from tests.patience import seconds
 from tests.slurm.image_pods import PROJECT
 from tests.unit.configs.stacks import GONE, cluster

@@ -50,7 +50,7 @@ def test_job_for_nodes_on_their_way_down_is_never_lost_whenever_it_comes(stack: 
 def run_array(restored: DevStack, tasks: int) -> None:
     """Runs an array on up to eight nodes, and waits until they are gone."""
     sizes = ("nodeSets[2].max=8", "slurm.suspendTimeS=10")
-    restored.standalone("up", *(word for size in sizes for word in ("--config", f"cluster.{size}")))
+    restored.slipway("up", *(word for size in sizes for word in ("--config", f"cluster.{size}")))
     eventually("eight nodes to wake", lambda: sum(name.startswith("burst-") for name in restored.nodes()) == 8, 120)
     job = restored.submit("#!/bin/bash\nsleep 1\n", "--partition=burst", f"--array=1-{tasks}", "--output=/dev/null")
     most = 0

@@ -21,7 +21,7 @@ def test_array_runs_on_whatever_becomes_of_slurms_files(restored: DevStack) -> N
 
     # Fewer CPUs would abort the jobs there: each node gets its new size when its jobs have ended.
     smaller = ("--config", "cluster.nodeSets[0].cpus=1")
-    said = stack.standalone("up", *smaller).stdout
+    said = stack.slipway("up", *smaller).stdout
     assert "Slurm's files are live" in said
     assert "2 nodes keep their size until no job can be there: cpu-0, cpu-1" in said
     assert _cpus(stack) == {"cpu-0": 2, "cpu-1": 2}
@@ -32,7 +32,7 @@ def test_array_runs_on_whatever_becomes_of_slurms_files(restored: DevStack) -> N
     stack.ssh("rm -f prologs; cat > prolog.sh; chmod 755 prolog.sh", stdin=PROLOG)
     settings = ("cluster.slurm.settings.TaskProlog=/home/alice/prolog.sh", "cluster.slurm.maxArraySize=2002")
     changed = (*smaller, *(word for setting in settings for word in ("--config", setting)))
-    assert "Slurm's files are live" in stack.standalone("up", *changed).stdout
+    assert "Slurm's files are live" in stack.slipway("up", *changed).stdout
     config = stack.slurm("scontrol show config")
     assert "/home/alice/prolog.sh" in config
     assert "2002" in next(line for line in config.splitlines() if line.startswith("MaxArraySize"))
@@ -41,12 +41,12 @@ def test_array_runs_on_whatever_becomes_of_slurms_files(restored: DevStack) -> N
     assert stack.ssh("cat prologs").split() == [str(job)]
 
     # A line that slurmctld refuses: it keeps the files that it has, and `up` ends with its words.
-    refused = stack.standalone("up", *changed, "--config", REFUSED, check=False)
+    refused = stack.slipway("up", *changed, "--config", REFUSED, check=False)
     assert refused.returncode == 1
     assert "Slurm's files are not in use" in refused.stdout + refused.stderr
     assert "MaxArraySize            = 2002" in stack.slurm("scontrol show config")
     assert _condition(stack)["reason"] == "Refused"
-    assert "Slurm's files are live" in stack.standalone("up", *changed).stdout
+    assert "Slurm's files are live" in stack.slipway("up", *changed).stdout
 
     # A gres.conf that does not match slurm.conf, by hand: slurmctld takes it, and the slurmds of the GPU nodes end over it. So slurmctld
     # gets the files before again. The guard puts right what was done by hand.

@@ -44,7 +44,7 @@ def test_down_leaves_nothing_behind_and_the_next_up_completes_what_was_cut_off(o
     assert str(tmp_path) in said
     assert not any(str(tmp_path) in mount for mount in machine()["mounts"])
     local(stack, "prepare")
-    stack.standalone("up")
+    stack.slipway("up")
     stack.wait_until_open()
     job = stack.submit("#!/bin/bash\ntrue\n")
     stack.wait_for_job(job)
@@ -63,7 +63,7 @@ def test_all_that_is_killed_at_once_gives_way_to_another_checkout(own_cluster: N
     local(stack, "down")
     assert machine()["namespaces"] == []
     local(stack, "prepare")
-    stack.standalone("up")
+    stack.slipway("up")
     stack.wait_until_open()
 
 

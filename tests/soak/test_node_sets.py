@@ -12,7 +12,7 @@ def test_pinned_worker_returns_to_its_machine_and_its_disk_outlives_the_pod_but_
     stack = restored
     disk = '[{"name": "scratch", "mountPath": "/scratch", "size": "64Mi"}]'
     options = ("placement=Pinned", f"volumeClaims={disk}", 'volumeClaimRetention={"whenScaled": "Delete", "whenDeleted": "Delete"}')
-    stack.standalone("up", *(word for option in options for word in ("--config", f"cluster.nodeSets[0].{option}")))
+    stack.slipway("up", *(word for option in options for word in ("--config", f"cluster.nodeSets[0].{option}")))
     eventually("rolled", lambda: condition(stack, "cpu", "Updated")["status"] == "True" and status(stack, "cpu").get("ready") == 2, 120)
     stack.wait_until_idle()
     where, before = machine_of(stack, "cpu-0"), uid(stack, "cpu-0")
@@ -40,7 +40,7 @@ def test_pinned_worker_returns_to_its_machine_and_its_disk_outlives_the_pod_but_
 def test_job_that_outlives_the_drain_deadline_is_requeued_when_the_set_says_so(restored: DevStack) -> None:
     """Quick: tests/unit/controllers/nodeset/test_deadlines.py."""
     stack = restored
-    stack.standalone("up", "--config", 'cluster.nodeSets[0].drain={"action": "Requeue", "deadlineS": 10}')
+    stack.slipway("up", "--config", 'cluster.nodeSets[0].drain={"action": "Requeue", "deadlineS": 10}')
     jobs = [stack.submit("#!/bin/bash\nsleep 600\n", f"--nodelist=cpu-{at}", "--requeue") for at in (0, 1)]
     for job in jobs:
         stack.wait_for_job(job, "RUNNING")
@@ -86,7 +86,7 @@ def test_controller_killed_in_the_middle_of_a_roll_is_followed_by_another(restor
     before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
     job = stack.hold("--nodelist=cpu-1")
     stack.wait_for_job(job, "RUNNING")
-    stack.standalone("up", "--config", "cluster.nodeSets[0].drainGraceS=62")
+    stack.slipway("up", "--config", "cluster.nodeSets[0].drainGraceS=62")
     eventually("the roll has begun", lambda: uid(stack, "cpu-0") != before["cpu-0"], 60)
     stack.kubectl("delete", "pod", "-l", CONTROLLER, "--force", "--grace-period=0")
     stack.let_go()

@@ -43,7 +43,7 @@ def sink(restored: DevStack) -> Iterator[DevStack]:
     restored.kubectl("wait", "--for=condition=Ready", f"pod/{SINK}", "--timeout=60s")
     address = restored.get("pod", SINK)["status"]["podIP"]
     restored.kubectl("create", "secret", "generic", SINK, f"--from-literal=url=http://{address}:8080/")
-    restored.standalone("up", "--config", f"cluster.notifications.receivers={json.dumps(RECEIVERS)}")
+    restored.slipway("up", "--config", f"cluster.notifications.receivers={json.dumps(RECEIVERS)}")
     restored.wait_until_settled()
     yield restored
     restored.kubectl("delete", f"pod/{SINK}", f"secret/{SINK}", "--wait=false")

@@ -12,12 +12,12 @@ def test_packages_of_the_stack_file_are_installed_where_jobs_run_and_one_that_no
     """Quick: tests/slurm/test_root_packages.py installs them with the real programs; tests/cluster/test_outside.py one by hand."""
     stack.ssh(f"echo '{repository}' | sudo tee /etc/apt/sources.list.d/out.list; sudo mv /etc/apt/sources.list /etc/apt/sources.list.off")
     try:
-        refused = stack.standalone("up", "--config", 'cluster.storage.root={"packages":["slipway-out","slipway-none"]}', check=False)
+        refused = stack.slipway("up", "--config", 'cluster.storage.root={"packages":["slipway-out","slipway-none"]}', check=False)
         assert refused.returncode
         assert "no archive of the version has package slipway-none. Correct storage.root.packages" in refused.stdout + refused.stderr
-        stack.standalone("up", "--config", 'cluster.storage.root={"packages":["slipway-out"]}')
+        stack.slipway("up", "--config", 'cluster.storage.root={"packages":["slipway-out"]}')
         assert stack.ssh("srun slipway-out") == "hello\n"
     finally:
         stack.ssh("sudo rm /etc/apt/sources.list.d/out.list; sudo mv /etc/apt/sources.list.off /etc/apt/sources.list; true")
-        stack.standalone("up")
+        stack.slipway("up")
         stack.ssh("sudo apt-get remove -y slipway-out")

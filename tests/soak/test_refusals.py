@@ -8,7 +8,7 @@ from tests.cluster.test_refusals import refusal
 
 
 def test_node_set_that_cannot_fit_is_named_with_what_it_asks_for(restored: DevStack) -> None:
-    """Quick: tests/cluster/test_standalone.py, with a StatefulSet that cannot fit."""
+    """Quick: tests/cluster/test_command.py, with a StatefulSet that cannot fit."""
     big = json.dumps({"name": "big", "pool": "workers", "size": 3, "cpus": 2, "memoryMiB": 512, "resources": {"cpu": "1900m"}})
     partition = ("--config", 'cluster.partitions[2]={"name": "big", "nodeSets": ["big"]}')
     said = refusal(restored, "--config", f"cluster.nodeSets[2]={big}", *partition, "--timeout", "20")

@@ -10,7 +10,7 @@ from tests.cluster.test_shared_root import root_image, run
 
 def up(stack: DevStack, root: Mapping[str, Any], check: bool = True) -> str:
     """`up` with this root; what it said."""
-    done = stack.standalone("up", "--config", f"cluster.storage.root={json.dumps(root)}", check=check)
+    done = stack.slipway("up", "--config", f"cluster.storage.root={json.dumps(root)}", check=check)
     return done.stdout + done.stderr
 
 

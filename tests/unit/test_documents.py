@@ -48,7 +48,7 @@ def test_readme_stays_a_landing_page() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 110
 
 
-_ROOMS = "components|configs|controllers|docs|images|local|names|policies|programs|provider|slurm|standalone|templates|tests"
+_ROOMS = "cli|components|configs|controllers|docs|engine|images|local|names|policies|programs|provider|slurm|templates|tests"
 _FILE = re.compile(rf"`((?:{_ROOMS})/[\w./-]+)`")
 
 

@@ -13,7 +13,7 @@ from local import layout
 from names import annotations, conditions, crds, finalizers, labels, paths, ports, variables, writers
 from tests.plan.conftest import ROOT
 
-ROOMS = ("changes", "components", "configs", "controllers", "images", "policies", "programs", "provider", "slurm", "standalone")
+ROOMS = ("changes", "cli", "components", "configs", "controllers", "engine", "images", "policies", "programs", "provider", "slurm")
 """The rooms whose Python imports names/. `local` imports nothing of ours: it works without Slipway."""
 EXCEPTIONS = {
     "configs/cluster_args.py": "generated from the models' docstrings",

@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SYMPTOMS = (ROOT / "docs" / "troubleshooting.md").read_text()
 PAGES = SYMPTOMS + (ROOT / "docs" / "upgrade.md").read_text()
-PRODUCT = ("changes", "components", "configs", "controllers", "images", "local", "names", "programs", "slurm", "standalone")
+PRODUCT = ("changes", "cli", "components", "configs", "controllers", "engine", "images", "local", "names", "programs", "slurm")
 GAP = "…"
 FEWEST_LETTERS = 7
 """Fewer are in too many texts to prove anything."""

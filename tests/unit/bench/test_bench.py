@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 from configs.load import load_cluster
-from standalone.project import load
+from engine.project import load
 from tests.bench import __main__ as verb
 from tests.bench import plots
 from tests.bench.catalogue import ALL, BARE, HERE

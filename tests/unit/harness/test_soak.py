@@ -38,13 +38,13 @@ def test_commands_of_pages_that_soak_tests_follow_are_there() -> None:
         pytest.param("shared_root", "A name is for one image", "programs/root_fill/plan.py", id="one-image"),
         pytest.param("outside", "no archive of the version has ", "programs/root_packages/plan.py", id="no-archive"),
         pytest.param("live_files", " nodes keep their size until no job can be there", "programs/config_sync/run.py", id="size-kept"),
-        pytest.param("live_files", "Slurm's files are live", "standalone/slurm_files.py", id="files-live"),
-        pytest.param("live_files", "Slurm's files are not in use", "standalone/slurm_files.py", id="files-refused"),
+        pytest.param("live_files", "Slurm's files are live", "engine/slurm_files.py", id="files-live"),
+        pytest.param("live_files", "Slurm's files are not in use", "engine/slurm_files.py", id="files-refused"),
         pytest.param(
             "live_files", "that had answered ended over these files, or fell silent: ", "programs/config_sync/run.py", id="silent"
         ),
         pytest.param("node_sets", " refused it (", "controllers/nodeset/observe.py", id="kubelet-refused"),
-        pytest.param("refusals", " can take it", "standalone/readiness.py", id="no-room"),
+        pytest.param("refusals", " can take it", "engine/readiness.py", id="no-room"),
     ],
 )
 def test_words_that_soak_tests_look_for_are_those_of_the_program(test: str, words: str, program: str) -> None:

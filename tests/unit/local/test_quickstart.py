@@ -52,7 +52,7 @@ def quick(*options: str) -> None:
 
 def options_of(children: list[list[str]]) -> list[list[str]]:
     """Of the programs that talk to a Kubernetes cluster, what they are told."""
-    return [each for each in children if each[1:3] == ["-m", "standalone"] or each[0].endswith("kubectl")]
+    return [each for each in children if each[1:3] == ["-m", "cli"] or each[0].endswith("kubectl")]
 
 
 def test_every_child_is_told_the_local_clusters_kubeconfig_and_context(children: list[list[str]]) -> None:
@@ -89,7 +89,7 @@ def test_a_registry_without_a_context_is_refused(children: list[list[str]]) -> N
     assert children == []
 
 
-def test_further_options_reach_standalone(children: list[list[str]]) -> None:
+def test_further_options_reach_the_command(children: list[list[str]]) -> None:
     quick("--context", "prod", "--stack", "cluster", "--", "--ignore-missing", "--adopt")
     assert options_of(children)[0][-2:] == ["--ignore-missing", "--adopt"]
 
@@ -106,7 +106,7 @@ with open("ran", "a") as ran:
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project whose programs do nothing, so that a test can make one of them fail."""
-    for package in ("images", "local", "standalone"):
+    for package in ("images", "cli", "engine", "local"):
         (tmp_path / package).mkdir()
         (tmp_path / package / "__main__.py").write_text(FAKE.format(r"print(*words[2:], sep='\n')"))
     monkeypatch.setattr(quickstart, "ROOT", tmp_path)

@@ -155,11 +155,11 @@ def test_programs_are_told_by_the_names_that_they_write_under(name: str, program
 MADE = manager("pulumi-kubernetes", "Update", "2026-11-23T03:30:00Z", {"f:spec": {}})
 APPLIED = manager("pulumi-kubernetes-1a", "Apply", "2026-11-23T03:10:00Z", {})
 DEPLOYERS: dict[str, tuple[list[dict[str, Any]], str, str]] = {
-    "standalone": ([MADE], "slipway", f"slipway at {UP}"),
+    "engine": ([MADE], "slipway", f"slipway at {UP}"),
     "made-by-the-cli": ([MADE], "pulumi-kubernetes", "pulumi-kubernetes at 2026-11-23T03:30:00Z"),
     "applied-by-the-cli": ([MADE, APPLIED], "pulumi-kubernetes", "pulumi-kubernetes-1a at 2026-11-23T03:10:00Z"),
     "not-by-the-cli": ([], "pulumi-kubernetes", "None"),
-    "update-of-standalone's-name": ([manager("slipway", "Update", EDIT, {})], "slipway", f"slipway at {UP}"),
+    "update-of-engine's-name": ([manager("slipway", "Update", EDIT, {})], "slipway", f"slipway at {UP}"),
 }
 
 
@@ -191,12 +191,12 @@ MENDED: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]] | None]] = {
     ),
     "made-by-the-guard": ([STATUS, STRAY], [STATUS, {**STRAY, "manager": "pulumi-kubernetes", "operation": "Update"}]),
     "nothing-to-mend": ([MADE, OTHER], None),
-    "standalone-takes-over": ([MADE, manager("slipway", "Apply", EDIT, OWN_FIELDS)], None),
+    "engine-takes-over": ([MADE, manager("slipway", "Apply", EDIT, OWN_FIELDS)], None),
 }
 
 
 @pytest.mark.parametrize(("entries", "after"), MENDED.values(), ids=MENDED)
-def test_fields_under_standalone_s_name_go_to_the_cli(entries: list[dict[str, Any]], after: list[dict[str, Any]] | None) -> None:
+def test_fields_under_engine_s_name_go_to_the_cli(entries: list[dict[str, Any]], after: list[dict[str, Any]] | None) -> None:
     assert fields.mended({"metadata": {"managedFields": entries}}, writers.PULUMI) == after
 
 
@@ -216,7 +216,7 @@ OF_STANDALONE: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]] | None
 
 
 @pytest.mark.parametrize(("entries", "after"), OF_STANDALONE.values(), ids=OF_STANDALONE)
-def test_fields_under_the_guard_s_name_go_to_standalone(entries: list[dict[str, Any]], after: list[dict[str, Any]] | None) -> None:
+def test_fields_under_the_guard_s_name_go_to_engine(entries: list[dict[str, Any]], after: list[dict[str, Any]] | None) -> None:
     assert fields.mended({"metadata": {"managedFields": entries}}, writers.SLIPWAY) == after
 
 

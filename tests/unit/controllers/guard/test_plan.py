@@ -102,14 +102,14 @@ def written(*writers: tuple[str, str]) -> RecordMeta:
 
 
 RECORDS: dict[str, tuple[RecordMeta | None, Marks]] = {
-    "standalone": (written(("slipway", UP), ("kubectl-annotate", LATER)), Marks("slipway", "Apply", {labels.APPLYSET: "set"})),
+    "engine": (written(("slipway", UP), ("kubectl-annotate", LATER)), Marks("slipway", "Apply", {labels.APPLYSET: "set"})),
     "made-by-the-cli": (written(("pulumi-kubernetes", UP)), Marks("pulumi-kubernetes", "Update", {labels.APPLYSET: "set"})),
     "changed-by-the-cli": (written(("pulumi-kubernetes-1a", UP)), Marks("pulumi-kubernetes", "Update", {labels.APPLYSET: "set"})),
-    "cli-after-standalone": (
+    "cli-after-engine": (
         written(("slipway", UP), ("pulumi-kubernetes", EDIT)),
         Marks("pulumi-kubernetes", "Update", {labels.APPLYSET: "set"}),
     ),
-    "standalone-after-the-cli": (
+    "engine-after-the-cli": (
         written(("slipway", EDIT), ("pulumi-kubernetes", UP)),
         Marks("slipway", "Apply", {labels.APPLYSET: "set"}),
     ),

@@ -1,0 +1,1 @@
+"""The command `slipway`: its verbs, and what a person sees and is asked."""

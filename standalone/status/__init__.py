@@ -1,1 +1,0 @@
-"""`python -m standalone status`: a live cluster at a glance. `readings` asks, `overview` sums up, `screen` shows."""
