@@ -5,7 +5,7 @@ import inspect
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -62,7 +62,7 @@ def _verb(name: str, purpose: Purpose) -> Callable[[Callable[..., None]], Callab
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(function).parameters
-        shared = inspect.signature(_given).parameters if "given" in own else {}
+        shared: Mapping[str, inspect.Parameter] = inspect.signature(_given).parameters if "given" in own else {}
         options = {key: each for key, each in {**shared, **own}.items() if key != "given"}
 
         def run(**values: Any) -> None:
