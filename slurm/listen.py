@@ -241,7 +241,8 @@ class _Client(asyncio.Protocol):
         return self.stage is not _Stage.ASKING
 
     def resume_writing(self) -> None:
-        self._write()
+        # Not at once: asyncio is inside a write, and ends our side again after us. That fails where the client resets the connection.
+        self._loop.call_soon(self._write)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the name is the base class's
         self._forget()

@@ -5,10 +5,13 @@ import contextlib
 import gc
 import select
 import socket
+import struct
 import threading
 import time
+from asyncio import selector_events
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -251,6 +254,37 @@ def test_client_that_leaves_before_its_answer_is_no_fault(serve: Serve, caplog: 
     while not ask(port).endswith(b"hello"):  # there is one place
         assert time.monotonic() < end
     gc.collect()
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize("is_before", [pytest.param(True, id="before its end is sent"), pytest.param(False, id="after that")])
+def test_client_that_resets_at_the_end_of_a_large_answer_is_no_fault(
+    is_before: bool, serve: Serve, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reset = threading.Event()
+    clients: list[socket.socket] = []
+    kind: Any = vars(selector_events)["_SelectorSocketTransport"]
+    send_end = kind.write_eof
+
+    def end(transport: asyncio.Transport) -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_later(0.2, reset.set)  # then all that follows from it has run
+        if not is_before:
+            send_end(transport)
+        clients[0].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        clients[0].close()
+        if is_before:
+            send_end(transport)
+
+    monkeypatch.setattr(kind, "write_eof", end)
+    clients.append(connect(serve(web.gives({"/": lambda: web.Answer(bytes(2**23))}))))
+    clients[0].sendall(REQUEST)
+    clients[0].settimeout(0.05)
+    end_at = time.monotonic() + DEADLINE_S * patience()
+    while not reset.is_set():
+        assert time.monotonic() < end_at
+        with contextlib.suppress(OSError):  # nothing to read yet, or closed below us
+            clients[0].recv(2**16)
     assert caplog.text == ""
 
 
