@@ -23,13 +23,13 @@ from components.ec2 import Ec2Program, ec2_args
 from components.gpu_runtime import GpuRuntime, gpu_runtime_args
 from components.guard import Guard, guard_args
 from components.health_checks import HealthChecks
-from components.host_keys import NodeHostKey, node_host_key_args
+from components.host_keys import NodeHostKey
 from components.kinds import Kinds, kinds_args
 from components.labels import Manifest, labels, object_name
 from components.ldap import Identity
 from components.login import LoginNodes, login_args
 from components.metrics import Metrics
-from components.munge import MungeSecret, munge_args
+from components.munge import MungeSecret
 from components.node_pool import GpuNodePool, node_pool_args
 from components.node_set import NodeSet, node_set_args
 from components.objects import collecting, declare, immutable_config_map
@@ -37,7 +37,7 @@ from components.observability import Observability, observability_args
 from components.page import StatusPage, page_args
 from components.pods import SHARED_PACKAGES, PodDefaults, pod_defaults, service
 from components.shared_root import SharedRoot, shared_root_args
-from components.slurm_files import SlurmFiles, slurm_files_args
+from components.slurm_files import SlurmFiles
 from components.storage import SharedStorage, storage_args
 from components.users import build_users
 from configs import images
@@ -102,9 +102,9 @@ class SlurmCluster(pulumi.ComponentResource):
         mounted = [declare(manifest, child) for manifest in (*build_users(cluster), scripts, *programs.values())]
         shared: list[pulumi.Resource] = [
             *mounted,
-            SlurmFiles(object_name(cluster.name, "slurm-files"), slurm_files_args(cluster), child),
-            MungeSecret(object_name(cluster.name, "munge"), munge_args(cluster), child),
-            NodeHostKey(object_name(cluster.name, "node-host-key"), node_host_key_args(cluster), child),
+            SlurmFiles(object_name(cluster.name, "slurm-files"), cluster, child),
+            MungeSecret(object_name(cluster.name, "munge"), cluster, child),
+            NodeHostKey(object_name(cluster.name, "node-host-key"), cluster, child),
         ]
         storing = adopting if cluster.deletion_protection else provider  # what is kept is found there by the next stack
         claiming = pulumi.ResourceOptions(parent=self, provider=adopting, depends_on=mounted)

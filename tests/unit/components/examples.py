@@ -11,7 +11,6 @@ from components.nfs_server import NfsServerArgs
 from components.node_set import NodeSetArgs
 from components.pods import PodDefaults
 from components.shared_mounts import SharedMountArgs
-from components.slurm_files import SlurmFilesArgs
 from configs.models.node_set import VolumeClaim
 
 PROGRAMS = (
@@ -55,15 +54,6 @@ MOUNTS: list[SharedMountArgs] = [
     {"name": "home", "mount_path": "/home", "storage_class": "efs", "size": "100Gi"},
     {"name": "mount-data", "mount_path": "/data", "read_only": True, "claim": "datasets"},
 ]
-
-SLURM_FILES: SlurmFilesArgs = {
-    "cluster": "dev",
-    "namespace": "slurm",
-    "files": {"slurm.conf": "ClusterName=dev\n"},
-    "jwt_generation": 1,
-    "keep_jwt": False,
-    "deletion_protection": False,
-}
 
 CONTROL_PLANE: ControlPlaneArgs = {
     "pods": PODS,

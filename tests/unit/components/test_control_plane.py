@@ -9,11 +9,12 @@ import pytest
 from components import control_plane, slurm_files
 from components.control_plane import ControlPlaneArgs
 from components.pods import service
-from components.slurm_files import SlurmFilesArgs
 from names import ports
 from programs.config_sync.run import REFUSED
-from tests.unit.components.examples import CONTROL_PLANE, PODS, SLURM_FILES
+from tests.unit.components.examples import CONTROL_PLANE, PODS
+from tests.unit.components.stacks import DEV
 from tests.unit.components.structure import structural_faults
+from tests.unit.configs.stacks import cluster
 
 
 def slurmctld(args: ControlPlaneArgs = CONTROL_PLANE) -> dict[str, Any]:
@@ -35,10 +36,9 @@ def test_one_slurmctld_with_its_own_disk() -> None:
 
 
 def test_changed_slurm_conf_does_not_touch_the_pods() -> None:
-    changed: SlurmFilesArgs = {**SLURM_FILES, "files": {"slurm.conf": "ClusterName=dev\nPartitionName=new\n"}}
-    made = slurm_files.build_config(changed)
-    assert made["metadata"] == slurm_files.build_config(SLURM_FILES)["metadata"]
-    assert made["data"] == changed["files"]
+    made, before = (slurm_files.build_config(each) for each in (cluster("dev", {"slurm.suspendTimeS": 60}), DEV))
+    assert made["metadata"] == before["metadata"]
+    assert made["data"]["slurm.conf"] != before["data"]["slurm.conf"]
     mounted = [slurmctld(), control_plane.build_slurmrestd(CONTROL_PLANE)]
     volumes = [named(one["spec"]["template"]["spec"]["volumes"], "config") for one in mounted]
     assert {volume["configMap"]["name"] for volume in volumes} == {made["metadata"]["name"]}
