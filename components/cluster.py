@@ -18,13 +18,13 @@ from components.control_plane import SlurmControlPlane, control_plane_args
 from components.controllers import Controllers, controllers_args
 from components.declared_sets import build_declared_sets
 from components.deployed import build_deployed
-from components.disks import Disks, disks_args
+from components.disks import Disks
 from components.ec2 import Ec2Program, ec2_args
 from components.gpu_runtime import GpuRuntime, gpu_runtime_args
 from components.guard import Guard, guard_args
 from components.health_checks import HealthChecks
 from components.host_keys import NodeHostKey
-from components.kinds import Kinds, kinds_args
+from components.kinds import Kinds
 from components.labels import Manifest, labels, object_name
 from components.ldap import Identity
 from components.login import LoginNodes, login_args
@@ -93,7 +93,7 @@ class SlurmCluster(pulumi.ComponentResource):
     ) -> tuple[SlurmControlPlane, LoginNodes]:
         """All parts of the cluster, each after what it needs."""
         lasting = pulumi.ResourceOptions(parent=self, provider=adopting)
-        kinds = Kinds(object_name(cluster.name, "kinds"), kinds_args(cluster), lasting)
+        kinds = Kinds(object_name(cluster.name, "kinds"), cluster, lasting)
         child = self._below_namespace(cluster, provider, adopting)
         scripts = build_programs(cluster, "scripts", _PROGRAMS / "start")
         programs = {folder.name: build_programs(cluster, folder.name, folder) for folder in program_folders(cluster)}
@@ -108,7 +108,7 @@ class SlurmCluster(pulumi.ComponentResource):
         ]
         storing = adopting if cluster.deletion_protection else provider  # what is kept is found there by the next stack
         claiming = pulumi.ResourceOptions(parent=self, provider=adopting, depends_on=mounted)
-        shared.append(Disks(object_name(cluster.name, "disks"), disks_args(cluster), claiming))
+        shared.append(Disks(object_name(cluster.name, "disks"), cluster, claiming))
         mounting = pulumi.ResourceOptions(parent=self, provider=storing, depends_on=[*mounted, shared[-1]])
         shared.append(SharedStorage(object_name(cluster.name, "storage"), storage_args(cluster, pods), mounting))
         if cluster.login.ldap is not None:
