@@ -21,7 +21,7 @@ from components.deployed import build_deployed
 from components.disks import Disks
 from components.ec2 import Ec2Program, ec2_args
 from components.gpu_runtime import GpuRuntime, gpu_runtime_args
-from components.guard import Guard, guard_args
+from components.guard import Guard
 from components.health_checks import HealthChecks
 from components.host_keys import NodeHostKey
 from components.kinds import Kinds
@@ -133,12 +133,13 @@ class SlurmCluster(pulumi.ComponentResource):
         if cluster.monitoring is not None:
             observed = observability_args(cluster, pods, cluster.monitoring, image_of(cluster, "observability"))
             Observability(object_name(cluster.name, "observability"), observed, after)
+        controllers_pods: PodDefaults = {**pods, "image": image_of(cluster, "controllers")}
         if cluster.page is not None:
             StatusPage(object_name(cluster.name, "page"), page_args(cluster, pods, image_of(cluster, "controllers")), after)
         if cluster.ec2 is not None:
             Ec2Program(object_name(cluster.name, "ec2"), ec2_args(cluster, pods, cluster.ec2, image_of(cluster, "controllers")), after)
         if cluster.kubernetes.guard:
-            Guard(object_name(cluster.name, "guard"), guard_args(pods, image_of(cluster, "controllers")), after)
+            Guard(object_name(cluster.name, "guard"), controllers_pods, after)
         return control_plane, login
 
     def _below_namespace(

@@ -13,7 +13,6 @@ from tests.patience import patience
 from tests.unit.components.examples import CONTROLLERS, PODS
 
 CONTROLLER, GUARD, PAGE, EC2 = "dev-nodeset-controller", "dev-guard", "dev-page", "dev-ec2"
-GUARDS = guard.guard_args(PODS, "registry.example/controllers:1")
 PAGES: page.PageArgs = {"pods": PODS, "jwt_secret": "dev-jwt", "hidden": [], "hosts": []}
 EC2S: ec2.Ec2Args = {"pods": PODS, "config": Ec2(region="eu-west-1"), "steps": [], "deletion_protection": False}
 TABLES = {
@@ -33,7 +32,7 @@ def granted(server: ApiServer) -> ApiServer:
         controllers.build_service_account(CONTROLLERS),
         *controllers.build_roles({**CONTROLLERS, "deletes_machines": True, "starts_checks": True}),
     ]
-    items += [guard.build_service_account(GUARDS), *guard.build_roles(GUARDS)]
+    items += [guard.build_service_account(PODS), *guard.build_roles(PODS)]
     items += [page.build_service_account(PAGES), *page.build_roles(PAGES)]
     items += [ec2.build_service_account(EC2S), *ec2.build_roles(EC2S)]
     server.run_kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))

@@ -49,6 +49,9 @@ PODS: PodDefaults = {
     "tolerations": [{"key": "system", "operator": "Equal", "value": "", "effect": "NoSchedule"}],
 }
 
+CONTROLLERS_PODS: PodDefaults = {**PODS, "image": "registry.example/controllers:1"}
+"""Of programs of controllers/."""
+
 MOUNTS: list[SharedMountArgs] = [
     {"name": "shared-root", "mount_path": "/shared", "host_path": "/var/lib/slipway/dev/shared"},
     {"name": "home", "mount_path": "/home", "storage_class": "efs", "size": "100Gi"},
@@ -149,7 +152,7 @@ ACCOUNTS: AccountsArgs = {
 }
 
 CONTROLLERS: ControllersArgs = {
-    "pods": {**PODS, "image": "registry.example/controllers:1"},
+    "pods": CONTROLLERS_PODS,
     "jwt_secret": "dev-jwt",
     "deletes_machines": False,
     "asks_ec2": False,
