@@ -19,7 +19,7 @@ from components.controllers import Controllers, controllers_args
 from components.declared_sets import build_declared_sets
 from components.deployed import build_deployed
 from components.disks import Disks
-from components.ec2 import Ec2Program, ec2_args
+from components.ec2 import Ec2Program
 from components.gpu_runtime import GpuRuntime, gpu_runtime_args
 from components.guard import Guard
 from components.health_checks import HealthChecks
@@ -34,7 +34,7 @@ from components.node_pool import GpuNodePool, node_pool_args
 from components.node_set import NodeSet, node_set_args
 from components.objects import collecting, declare, immutable_config_map
 from components.observability import Observability, observability_args
-from components.page import StatusPage, page_args
+from components.page import StatusPage
 from components.pods import SHARED_PACKAGES, PodDefaults, pod_defaults, service
 from components.shared_root import SharedRoot, shared_root_args
 from components.slurm_files import SlurmFiles
@@ -135,9 +135,9 @@ class SlurmCluster(pulumi.ComponentResource):
             Observability(object_name(cluster.name, "observability"), observed, after)
         controllers_pods: PodDefaults = {**pods, "image": image_of(cluster, "controllers")}
         if cluster.page is not None:
-            StatusPage(object_name(cluster.name, "page"), page_args(cluster, pods, image_of(cluster, "controllers")), after)
+            StatusPage(object_name(cluster.name, "page"), cluster, controllers_pods, cluster.page, after)
         if cluster.ec2 is not None:
-            Ec2Program(object_name(cluster.name, "ec2"), ec2_args(cluster, pods, cluster.ec2, image_of(cluster, "controllers")), after)
+            Ec2Program(object_name(cluster.name, "ec2"), cluster, controllers_pods, cluster.ec2, after)
         if cluster.kubernetes.guard:
             Guard(object_name(cluster.name, "guard"), controllers_pods, after)
         return control_plane, login

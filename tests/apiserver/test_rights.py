@@ -13,8 +13,6 @@ from tests.patience import patience
 from tests.unit.components.examples import CONTROLLERS, PODS
 
 CONTROLLER, GUARD, PAGE, EC2 = "dev-nodeset-controller", "dev-guard", "dev-page", "dev-ec2"
-PAGES: page.PageArgs = {"pods": PODS, "jwt_secret": "dev-jwt", "hidden": [], "hosts": []}
-EC2S: ec2.Ec2Args = {"pods": PODS, "config": Ec2(region="eu-west-1"), "steps": [], "deletion_protection": False}
 TABLES = {
     CONTROLLER: controllers.rights(),
     GUARD: [{**right, "scope": "namespace"} for right in guard.rights()],
@@ -33,8 +31,8 @@ def granted(server: ApiServer) -> ApiServer:
         *controllers.build_roles({**CONTROLLERS, "deletes_machines": True, "starts_checks": True}),
     ]
     items += [guard.build_service_account(PODS), *guard.build_roles(PODS)]
-    items += [page.build_service_account(PAGES), *page.build_roles(PAGES)]
-    items += [ec2.build_service_account(EC2S), *ec2.build_roles(EC2S)]
+    items += [page.build_service_account(PODS), *page.build_roles(PODS)]
+    items += [ec2.build_service_account(PODS, Ec2(region="eu-west-1")), *ec2.build_roles(PODS)]
     server.run_kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     places = {"cluster": "", "namespace": "slurm"}
     began = time.monotonic()

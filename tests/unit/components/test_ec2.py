@@ -6,33 +6,36 @@ from typing import Any
 import pytest
 
 from components import controllers, ec2
-from components.ec2 import Ec2Args
 from components.labels import Manifest, selector
+from configs.models.cluster import Cluster
 from configs.models.ec2 import Ec2
 from configs.models.node_set import Remedies
 from controllers.ec2.settings import Settings, read_settings
 from controllers.nodeset.settings import read_settings as read_controller_settings
 from controllers.runtime.environment import SettingsError
 from slurm.causes import EC2_CONDITIONS
-from tests.unit.components.examples import CONTROLLERS, PODS
+from tests.unit.components.examples import CONTROLLERS, CONTROLLERS_PODS, PODS
 from tests.unit.components.stacks import DEV
 from tests.unit.components.structure import structural_faults
 
 ROLE = "arn:aws:iam::123456789012:role/slipway-ec2"
 CONFIG = Ec2(region="eu-west-1", role_arn=ROLE)
-ARGS: Ec2Args = {
-    "pods": {**PODS, "image": "registry.example/controllers:1"},
-    "config": CONFIG,
-    "steps": ["RebootMachine"],
-    "deletion_protection": False,
-}
-DEPLOYMENT = ec2.build_deployment(ARGS)
-ROLES = {each["kind"]: each for each in ec2.build_roles(ARGS)}
+
+
+def repairing(remedies: Remedies | None) -> Cluster:
+    """A cluster that asks EC2, and whose node sets have these remedies."""
+    sets = tuple(each.model_copy(update={"remedies": remedies}) for each in DEV.node_sets)
+    return DEV.model_copy(update={"node_sets": sets, "ec2": CONFIG})
+
+
+CLUSTER = repairing(Remedies(steps=("RebootMachine",), machines="EC2"))
+DEPLOYMENT = ec2.build_deployment(CLUSTER, CONTROLLERS_PODS, CONFIG)
+ROLES = {each["kind"]: each for each in ec2.build_roles(CONTROLLERS_PODS)}
 ALL: dict[str, Manifest] = {
     **ROLES,
-    "ServiceAccount": ec2.build_service_account(ARGS),
-    "NetworkPolicy": ec2.build_network_policy(ARGS),
-    "Service": ec2.build_service(ARGS),
+    "ServiceAccount": ec2.build_service_account(CONTROLLERS_PODS, CONFIG),
+    "NetworkPolicy": ec2.build_network_policy(CONTROLLERS_PODS),
+    "Service": ec2.build_service(CONTROLLERS_PODS),
     "Deployment": DEPLOYMENT,
 }
 ASKING = controllers.build_deployment({**CONTROLLERS, "asks_ec2": True})
@@ -55,7 +58,7 @@ def test_structure_is_kubernetes_own(manifest: Manifest) -> None:
 def test_iam_role_is_that_of_its_service_account_and_of_no_other() -> None:
     assert ALL["ServiceAccount"]["metadata"]["annotations"] == {"eks.amazonaws.com/role-arn": ROLE}
     assert pod()["serviceAccountName"] == ALL["ServiceAccount"]["metadata"]["name"] == "dev-ec2"
-    without = ec2.build_service_account({**ARGS, "config": Ec2(region="eu-west-1")})
+    without = ec2.build_service_account(CONTROLLERS_PODS, Ec2(region="eu-west-1"))
     assert "annotations" not in without["metadata"]
     assert "annotations" not in controllers.build_service_account({**CONTROLLERS, "asks_ec2": True})["metadata"]
 
@@ -123,9 +126,7 @@ def test_network_lets_only_the_controller_ask_for_steps() -> None:
     ],
 )
 def test_program_may_take_the_steps_that_node_sets_have(remedies: Remedies | None, steps: list[str]) -> None:
-    sets = tuple(each.model_copy(update={"remedies": remedies}) for each in DEV.node_sets)
-    cluster = DEV.model_copy(update={"node_sets": sets, "ec2": CONFIG})
-    assert ec2.ec2_args(cluster, PODS, CONFIG, "image")["steps"] == steps
+    assert ec2.repair_steps(repairing(remedies)) == steps
 
 
 def test_conditions_of_ec2_are_causes_only_in_clusters_that_ask_it() -> None:
