@@ -15,7 +15,7 @@ import configs
 from components.accounting import Accounting, accounting_args
 from components.backup import Backup, backup_args
 from components.control_plane import SlurmControlPlane, control_plane_args
-from components.controllers import Controllers, controllers_args
+from components.controllers import Controllers
 from components.declared_sets import build_declared_sets
 from components.deployed import build_deployed
 from components.disks import Disks
@@ -133,7 +133,7 @@ class SlurmCluster(pulumi.ComponentResource):
         if cluster.monitoring is not None:
             observed = observability_args(cluster, pods, cluster.monitoring, image_of(cluster, "observability"))
             Observability(object_name(cluster.name, "observability"), observed, after)
-        controllers_pods: PodDefaults = {**pods, "image": image_of(cluster, "controllers")}
+        controllers_pods = with_image(cluster, pods, "controllers")
         if cluster.page is not None:
             StatusPage(object_name(cluster.name, "page"), cluster, controllers_pods, cluster.page, after)
         if cluster.ec2 is not None:
@@ -181,8 +181,8 @@ class SlurmCluster(pulumi.ComponentResource):
         """The controllers and the node sets. The sets come after slurmctld and the controllers, so that they go before them: a set that
         goes is drained by the one and asks the other. Between them is the list of the sets, whose deletion waits until all are drained."""
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
-        args = controllers_args(cluster, pods, image_of(cluster, "controllers"))
-        needs = [*needs, Controllers(object_name(cluster.name, "controllers"), args, after)]
+        controllers_pods = with_image(cluster, pods, "controllers")
+        needs = [*needs, Controllers(object_name(cluster.name, "controllers"), cluster, controllers_pods, after)]
         if not cluster.kubernetes.wait_for_drains:
             listed = build_declared_sets(cluster.name, cluster.namespace, [node_set.name for node_set in cluster.node_sets])
             after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
@@ -204,6 +204,11 @@ def image_of(cluster: Cluster, name: str) -> str:
     said = cluster.images
     given = {"slurm": said.slurm, "root": said.root, "controllers": said.controllers, "observability": said.observability}[name]
     return given or images.default_reference(name, _ROOT)
+
+
+def with_image(cluster: Cluster, pods: PodDefaults, name: str) -> PodDefaults:
+    """What pods of another image share. `name` is a folder of images/."""
+    return {**pods, "image": image_of(cluster, name)}
 
 
 def provider_settings(cluster: Cluster) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from components.accounting import AccountingArgs
 from components.accounts import AccountsArgs
 from components.backup import BackupArgs
 from components.control_plane import ControlPlaneArgs
-from components.controllers import ControllersArgs
 from components.database import ExternalDatabaseArgs
 from components.login import LoginNodesArgs
 from components.nfs_server import NfsServerArgs
@@ -149,14 +148,6 @@ ACCOUNTS: AccountsArgs = {
     "file": "accounts.json",
     "text": '{"accounts": {}}',
     "slurm_config": "dev-slurm-config",
-}
-
-CONTROLLERS: ControllersArgs = {
-    "pods": CONTROLLERS_PODS,
-    "jwt_secret": "dev-jwt",
-    "deletes_machines": False,
-    "asks_ec2": False,
-    "starts_checks": False,
 }
 
 LOGIN: LoginNodesArgs = {

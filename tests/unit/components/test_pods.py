@@ -7,7 +7,7 @@ import pytest
 from components import accounting, control_plane, controllers, login, nfs_server, node_set
 from components.labels import Manifest
 from components.pods import pod_defaults
-from tests.unit.components.examples import ACCOUNTING, CONTROL_PLANE, CONTROLLERS, LOGIN, NFS_SERVER, NODE_SET
+from tests.unit.components.examples import ACCOUNTING, CONTROL_PLANE, CONTROLLERS_PODS, LOGIN, NFS_SERVER, NODE_SET
 from tests.unit.components.stacks import DEV
 from tests.unit.components.structure import structural_faults
 
@@ -20,7 +20,7 @@ WORKLOADS: dict[str, Manifest] = {
     "slurmd": node_set.build_node_set(NODE_SET),
     "login": login.build_deployment(LOGIN),
 }
-WITH_CONTROLLER: dict[str, Manifest] = {**WORKLOADS, "nodeset-controller": controllers.build_deployment(CONTROLLERS)}
+WITH_CONTROLLER: dict[str, Manifest] = {**WORKLOADS, "nodeset-controller": controllers.build_deployment(DEV, CONTROLLERS_PODS)}
 each_workload = pytest.mark.parametrize("workload", [pytest.param(manifest, id=name) for name, manifest in WORKLOADS.items()])
 every_workload = pytest.mark.parametrize("workload", [pytest.param(manifest, id=name) for name, manifest in WITH_CONTROLLER.items()])
 unprivileged = pytest.mark.parametrize(
