@@ -38,7 +38,7 @@ from components.page import StatusPage, page_args
 from components.pods import SHARED_PACKAGES, PodDefaults, pod_defaults, service
 from components.shared_root import SharedRoot, shared_root_args
 from components.slurm_files import SlurmFiles, slurm_files_args
-from components.storage import SharedStorage, storage_args
+from components.storage import SharedStorage
 from components.users import build_users
 from configs import images
 from configs.cluster_args import SlurmClusterArgs
@@ -110,7 +110,7 @@ class SlurmCluster(pulumi.ComponentResource):
         claiming = pulumi.ResourceOptions(parent=self, provider=adopting, depends_on=mounted)
         shared.append(Disks(object_name(cluster.name, "disks"), disks_args(cluster), claiming))
         mounting = pulumi.ResourceOptions(parent=self, provider=storing, depends_on=[*mounted, shared[-1]])
-        shared.append(SharedStorage(object_name(cluster.name, "storage"), storage_args(cluster, pods), mounting))
+        shared.append(SharedStorage(object_name(cluster.name, "storage"), cluster, pods, mounting))
         if cluster.login.ldap is not None:
             self._declare_identity(cluster, cluster.login.ldap, pods, provider, shared)
         if (root := cluster.storage.root) is not None:

@@ -8,12 +8,13 @@ from typing import NotRequired, TypedDict, cast
 
 import pulumi
 
-from components.claims import ClaimArgs, claim_args, claim_template
+from components.claims import claim_template
 from components.labels import Manifest, labels, metadata, object_name
 from components.nfs_server import COMPONENT as NFS
 from components.objects import SKIP_AWAIT, declare
 from components.observability import COMPONENT as PROMETHEUS
 from configs.models.cluster import Cluster
+from configs.models.nfs_server import NfsServer
 from configs.models.storage import Disk
 from names import annotations
 
@@ -32,13 +33,13 @@ class DisksArgs(TypedDict):
     """Namespace of the claims."""
     deletion_protection: bool
     """True where `destroy` keeps them."""
-    state: ClaimArgs
+    state: Disk
     """Of slurmctld."""
-    database: NotRequired[ClaimArgs]
+    database: NotRequired[Disk]
     """Of the cluster's own MariaDB."""
-    metrics: NotRequired[ClaimArgs]
+    metrics: NotRequired[Disk]
     """Of the cluster's own Prometheus."""
-    nfs: NotRequired[ClaimArgs]
+    nfs: NotRequired[NfsServer]
     """Of the cluster's own NFS server."""
 
 
@@ -52,14 +53,14 @@ def disks_args(cluster: Cluster) -> DisksArgs:
         "cluster": cluster.name,
         "namespace": cluster.namespace,
         "deletion_protection": cluster.deletion_protection,
-        "state": claim_args(cluster.storage.state),
+        "state": cluster.storage.state,
     }
     if cluster.accounting.enabled and cluster.accounting.external is None:
-        args["database"] = claim_args(cluster.accounting.disk)
+        args["database"] = cluster.accounting.disk
     if cluster.monitoring is not None and cluster.monitoring.prometheus == "Own":
-        args["metrics"] = claim_args(cluster.monitoring.storage)
+        args["metrics"] = cluster.monitoring.storage
     if (server := cluster.storage.nfs_server) is not None:
-        args["nfs"] = claim_args(Disk(storage_class=server.storage_class, size=server.size))
+        args["nfs"] = server
     return args
 
 
@@ -77,13 +78,13 @@ class Disks(pulumi.ComponentResource):
 
 def build_claims(args: DisksArgs) -> list[Manifest]:
     """One claim for each disk, under the name that the set's only pod looks for."""
-    disks = cast(Mapping[str, ClaimArgs], args)
+    disks = cast(Mapping[str, Disk | NfsServer], args)
     return [_claim(args, component, name, disks[disk]) for disk, (component, name) in _OF.items() if disk in disks]
 
 
-def _claim(args: DisksArgs, component: str, name: str, disk: ClaimArgs) -> Manifest:
+def _claim(args: DisksArgs, component: str, name: str, disk: Disk | NfsServer) -> Manifest:
     # Not waited for: with WaitForFirstConsumer a claim binds only when the set's pod asks for it.
     full_name = f"{name}-{object_name(args['cluster'], component)}-0"
-    mark = {annotations.STORAGE_CLASS: disk["storage_class"]} if "storage_class" in disk else {}
+    mark = {annotations.STORAGE_CLASS: disk.storage_class} if disk.storage_class is not None else {}
     about = metadata(full_name, args["namespace"], labels(args["cluster"], component), {**SKIP_AWAIT, **_FORCE, **mark})
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": about, "spec": claim_template(name, disk)["spec"]}

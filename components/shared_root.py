@@ -28,7 +28,7 @@ from components.pods import (
     resources,
     scripts_volume,
 )
-from components.shared_mounts import SharedMountArgs, build_mount, build_volume, root_mount
+from components.shared_mounts import SharedMount, build_mount, build_volume, root_mount
 from configs.models.cluster import Cluster
 from configs.models.shared_root import Root, RootVersion
 from configs.render import shared_root
@@ -75,7 +75,7 @@ class SharedRootArgs(TypedDict):
 
     pods: PodDefaults
     """What all pods of the cluster share."""
-    volume: SharedMountArgs
+    volume: SharedMount
     """The shared volume."""
     versions: list[RootVersionArgs]
     """The versions to fill."""
