@@ -36,7 +36,7 @@ from components.objects import collecting, declare, immutable_config_map
 from components.observability import Observability, observability_args
 from components.page import StatusPage, page_args
 from components.pods import SHARED_PACKAGES, PodDefaults, pod_defaults, service
-from components.shared_root import SharedRoot, shared_root_args
+from components.shared_root import SharedRoot
 from components.slurm_files import SlurmFiles, slurm_files_args
 from components.storage import SharedStorage
 from components.users import build_users
@@ -114,9 +114,9 @@ class SlurmCluster(pulumi.ComponentResource):
         if cluster.login.ldap is not None:
             self._declare_identity(cluster, cluster.login.ldap, pods, provider, shared)
         if (root := cluster.storage.root) is not None:
-            root_args = shared_root_args(cluster, pods, root, image_of(cluster, "root"))
             filling = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*shared])
-            shared.append(SharedRoot(object_name(cluster.name, "shared-root"), root_args, filling).settings)
+            image = image_of(cluster, "root")
+            shared.append(SharedRoot(object_name(cluster.name, "shared-root"), cluster, pods, root, image, filling).settings)
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared)
         control_plane = self._declare_control_plane(cluster, pods, provider, shared)
         GpuRuntime(object_name(cluster.name, "gpu-runtime"), gpu_runtime_args(cluster), child)
