@@ -10,7 +10,7 @@ import pulumi
 from components import network
 from components.accounts import AccountsArgs, accounts_args, accounts_sidecar, accounts_volumes, build_accounts
 from components.backup import DATABASE_PROGRAMS, BackupArgs, backup_args, build_database_restore, build_folders, restore_volumes
-from components.claims import ClaimArgs, claim_args, claim_retention, claim_template
+from components.claims import claim_retention, claim_template
 from components.database import (
     ExternalDatabaseArgs,
     client_env,
@@ -45,9 +45,10 @@ from components.pods import (
     service,
     tcp_probe,
 )
-from components.shared_mounts import SharedMountArgs, build_mount, build_volume, shared_mount
+from components.shared_mounts import SharedMount, build_mount, build_volume
 from components.users import identity_volume, users_mount, users_name, users_volume
 from configs.models.cluster import Cluster
+from configs.models.storage import Disk
 from configs.render import slurm
 from names import annotations, paths, ports
 
@@ -73,15 +74,15 @@ class AccountingArgs(TypedDict):
     """Text of slurmdbd.conf without its password, which the start script adds."""
     users: str
     """Name of the ConfigMap with the cluster's users."""
-    identity: NotRequired[SharedMountArgs]
+    identity: NotRequired[SharedMount]
     """The shared volume, where users come from LDAP: from its folder `identity` instead of the ConfigMap."""
     jwt_secret: str
     """Name of the Secret with the key that signs tokens."""
-    storage: NotRequired[ClaimArgs]
+    storage: NotRequired[Disk]
     """The disk of the cluster's own database; left out where `external` is given."""
     external: NotRequired[ExternalDatabaseArgs]
     """A database that somebody else runs."""
-    archive: NotRequired[SharedMountArgs]
+    archive: NotRequired[SharedMount]
     """Where slurmdbd writes what it purges to, in a folder of the cluster's name."""
     backup: NotRequired[BackupArgs]
     """Backups that an empty database is restored from."""
@@ -111,7 +112,7 @@ def accounting_args(cluster: Cluster, pods: PodDefaults) -> AccountingArgs:
     if (external := external_database(cluster)) is not None:
         made["external"] = external
     else:
-        made["storage"] = claim_args(cluster.accounting.disk)
+        made["storage"] = cluster.accounting.disk
     if (archive := archive_mount(cluster)) is not None:
         made["archive"] = archive
     if cluster.backup is not None:
@@ -121,10 +122,10 @@ def accounting_args(cluster: Cluster, pods: PodDefaults) -> AccountingArgs:
     return made
 
 
-def archive_mount(cluster: Cluster) -> SharedMountArgs | None:
+def archive_mount(cluster: Cluster) -> SharedMount | None:
     """Where slurmdbd's archives go, if anywhere."""
     archive = cluster.accounting.archive
-    return shared_mount("archive", slurm.ARCHIVE, archive.volume) if archive and cluster.accounting.enabled else None
+    return SharedMount("archive", slurm.ARCHIVE, archive.volume) if archive and cluster.accounting.enabled else None
 
 
 class Accounting(pulumi.ComponentResource):
@@ -209,7 +210,7 @@ def build_mariadb(args: AccountingArgs) -> Manifest:
         "mariadb",
         pod,
         {
-            "volumeClaimTemplates": [claim_template("data", args.get("storage", {"size": ""}))],
+            "volumeClaimTemplates": [claim_template("data", args.get("storage", Disk()))],
             "persistentVolumeClaimRetentionPolicy": claim_retention(args["deletion_protection"]),
         },
         pod_marks(database=args["password_generation"]),
@@ -244,7 +245,7 @@ def build_slurmdbd(args: AccountingArgs) -> Manifest:
     )
     before: list[Manifest] = []
     if archive:
-        before.append(build_folders(pods, archive, {f"{archive['mount_path']}/{cluster}": SLURM_UID}))
+        before.append(build_folders(pods, archive, {f"{archive.mount_path}/{cluster}": SLURM_UID}))
     if backup and external:
         reach = [*client_mounts(external), mount("tmp", "/tmp")]  # noqa: S108
         before += build_database_restore(backup, reach, client_env(cluster, external))

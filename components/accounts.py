@@ -19,7 +19,7 @@ from components.pods import (
     program_command,
     program_mounts,
 )
-from components.shared_mounts import SharedMountArgs
+from components.shared_mounts import SharedMount
 from components.users import users_mount
 from configs.models.cluster import Cluster
 from configs.render import accounts
@@ -53,7 +53,7 @@ def build_accounts(pods: PodDefaults, args: AccountsArgs) -> Manifest:
     return config_map(object_name(cluster, "accounts"), pods["namespace"], labels(cluster, "slurmdbd"), {args["file"]: args["text"]})
 
 
-def accounts_sidecar(pods: PodDefaults, args: AccountsArgs, identity: SharedMountArgs | None) -> Manifest:
+def accounts_sidecar(pods: PodDefaults, args: AccountsArgs, identity: SharedMount | None) -> Manifest:
     """The sidecar that keeps Slurm's accounts. Beside slurmdbd, because there is never more than one of it, and munge is there."""
     return container(
         pods,

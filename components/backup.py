@@ -27,7 +27,7 @@ from components.pods import (
     program_volumes,
     scripts_volume,
 )
-from components.shared_mounts import SharedMountArgs, build_mount, build_volume, shared_mount
+from components.shared_mounts import SharedMount, build_mount, build_volume
 from configs.models.backup import Backup as BackupConfig
 from configs.models.cluster import Cluster
 from names import paths, variables
@@ -45,7 +45,7 @@ class BackupArgs(TypedDict):
 
     pods: PodDefaults
     """What all pods of the cluster share."""
-    volume: SharedMountArgs
+    volume: SharedMount
     """Where they are kept, in a folder of the cluster's name."""
     schedule: str
     """When the database is dumped: cron's five fields."""
@@ -61,9 +61,9 @@ class BackupArgs(TypedDict):
     """The database where it is not the cluster's own."""
 
 
-def backup_mount(backup: BackupConfig) -> SharedMountArgs:
+def backup_mount(backup: BackupConfig) -> SharedMount:
     """Where backups are kept."""
-    return shared_mount("backup", paths.BACKUP, backup.volume)
+    return SharedMount("backup", paths.BACKUP, backup.volume)
 
 
 def backup_args(cluster: Cluster, pods: PodDefaults, backup: BackupConfig) -> BackupArgs:
@@ -157,11 +157,11 @@ def backup_folders(cluster: str) -> dict[str, int]:
     return {f"{paths.BACKUP}/{cluster}/database": MYSQL_UID, f"{paths.BACKUP}/{cluster}/state": SLURM_UID}
 
 
-def build_folders(pods: PodDefaults, volume: SharedMountArgs, folders: Mapping[str, int]) -> Manifest:
+def build_folders(pods: PodDefaults, volume: SharedMount, folders: Mapping[str, int]) -> Manifest:
     """The init container that makes folders on a volume for users other than root."""
     return container(
         pods,
-        f"{volume['name']}-folders",
+        f"{volume.name}-folders",
         "own-folders.sh",
         [build_mount(volume)],
         {variables.FOLDERS: " ".join(f"{folder}:{uid}" for folder, uid in folders.items())},

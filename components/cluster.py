@@ -36,9 +36,9 @@ from components.objects import collecting, declare, immutable_config_map
 from components.observability import Observability, observability_args
 from components.page import StatusPage
 from components.pods import SHARED_PACKAGES, PodDefaults, pod_defaults, service
-from components.shared_root import SharedRoot, shared_root_args
+from components.shared_root import SharedRoot
 from components.slurm_files import SlurmFiles
-from components.storage import SharedStorage, storage_args
+from components.storage import SharedStorage
 from components.users import build_users
 from configs import images
 from configs.cluster_args import SlurmClusterArgs
@@ -110,13 +110,13 @@ class SlurmCluster(pulumi.ComponentResource):
         claiming = pulumi.ResourceOptions(parent=self, provider=adopting, depends_on=mounted)
         shared.append(Disks(object_name(cluster.name, "disks"), cluster, claiming))
         mounting = pulumi.ResourceOptions(parent=self, provider=storing, depends_on=[*mounted, shared[-1]])
-        shared.append(SharedStorage(object_name(cluster.name, "storage"), storage_args(cluster, pods), mounting))
+        shared.append(SharedStorage(object_name(cluster.name, "storage"), cluster, pods, mounting))
         if cluster.login.ldap is not None:
             self._declare_identity(cluster, cluster.login.ldap, pods, provider, shared)
         if (root := cluster.storage.root) is not None:
-            root_args = shared_root_args(cluster, pods, root, image_of(cluster, "root"))
             filling = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*shared])
-            shared.append(SharedRoot(object_name(cluster.name, "shared-root"), root_args, filling).settings)
+            image = image_of(cluster, "root")
+            shared.append(SharedRoot(object_name(cluster.name, "shared-root"), cluster, pods, root, image, filling).settings)
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared)
         control_plane = self._declare_control_plane(cluster, pods, provider, shared)
         GpuRuntime(object_name(cluster.name, "gpu-runtime"), gpu_runtime_args(cluster), child)

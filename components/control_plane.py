@@ -10,7 +10,7 @@ import pulumi
 
 from components import network
 from components.backup import STATE_PROGRAMS, BackupArgs, backup_args, build_state_backup, build_state_restore, restore_volumes
-from components.claims import ClaimArgs, claim_args, claim_retention, claim_template
+from components.claims import claim_retention, claim_template
 from components.generations import pod_marks
 from components.labels import Manifest, labels, metadata, object_name, outside_name, selector, slurm_config_name
 from components.mail import build_mail, mail_volumes
@@ -43,10 +43,11 @@ from components.pods import (
     service,
     tcp_probe,
 )
-from components.shared_mounts import SharedMountArgs
+from components.shared_mounts import SharedMount
 from components.users import identity_volume, users_mount, users_name, users_volume
 from configs.models.cluster import Cluster
 from configs.models.notifications import NewsReceiver, Smtp
+from configs.models.storage import Disk
 from names import paths, ports, variables
 
 _GRACE_S = 30
@@ -73,9 +74,9 @@ class ControlPlaneArgs(TypedDict):
     """What all pods of the cluster share."""
     users: str
     """Name of the ConfigMap with the cluster's users: slurmctld looks up submitting users there."""
-    identity: NotRequired[SharedMountArgs]
+    identity: NotRequired[SharedMount]
     """The shared volume, where users come from LDAP: from its folder `identity` instead of the ConfigMap."""
-    state: ClaimArgs
+    state: Disk
     """The disk of slurmctld's queue and job records."""
     key_spread_s: int
     """Seconds in which all kubelets bring a changed munge key to their pods."""
@@ -97,7 +98,7 @@ def control_plane_args(cluster: Cluster, pods: PodDefaults) -> ControlPlaneArgs:
     made: ControlPlaneArgs = {
         "pods": pods,
         "users": users_name(cluster.name),
-        "state": claim_args(cluster.storage.state),
+        "state": cluster.storage.state,
         "key_spread_s": cluster.keys.spread_s,
         "jwt_generation": cluster.keys.jwt,
         "deletion_protection": cluster.deletion_protection,

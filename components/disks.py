@@ -5,12 +5,13 @@ Kubernetes changes no claim template, so the sets alone could not. What becomes 
 
 import pulumi
 
-from components.claims import claim_args, claim_template
+from components.claims import claim_template
 from components.labels import Manifest, labels, metadata, object_name
 from components.nfs_server import COMPONENT as NFS
 from components.objects import SKIP_AWAIT, declare
 from components.observability import COMPONENT as PROMETHEUS
 from configs.models.cluster import Cluster
+from configs.models.nfs_server import NfsServer
 from configs.models.storage import Disk
 from names import annotations
 
@@ -41,15 +42,15 @@ def build_claims(cluster: Cluster) -> list[Manifest]:
     if monitoring is not None and monitoring.prometheus == "Own":
         claims.append(_claim(cluster, PROMETHEUS, "data", monitoring.storage))
     if server is not None:
-        claims.append(_claim(cluster, NFS, "data", Disk(storage_class=server.storage_class, size=server.size)))
+        claims.append(_claim(cluster, NFS, "data", server))
     return claims
 
 
-def _claim(cluster: Cluster, component: str, name: str, disk: Disk) -> Manifest:
+def _claim(cluster: Cluster, component: str, name: str, disk: Disk | NfsServer) -> Manifest:
     """The claim of a component's set; `name` is the disk's in the set."""
     # Not waited for: with WaitForFirstConsumer a claim binds only when the set's pod asks for it.
     full_name = f"{name}-{object_name(cluster.name, component)}-0"
     mark = {annotations.STORAGE_CLASS: disk.storage_class} if disk.storage_class is not None else {}
     about = metadata(full_name, cluster.namespace, labels(cluster.name, component), {**SKIP_AWAIT, **_FORCE, **mark})
-    spec = claim_template(name, claim_args(disk))["spec"]
+    spec = claim_template(name, disk)["spec"]
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": about, "spec": spec}

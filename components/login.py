@@ -30,7 +30,7 @@ from components.pods import (
     program_volumes,
     secret_volume,
 )
-from components.shared_mounts import SharedMountArgs, build_mount, build_volume, shared_mounts
+from components.shared_mounts import SharedMount, build_mount, build_volume, shared_mounts
 from components.shared_root import settings_name
 from components.users import identity_volume, keys_mount, user_keys_name, users_mount, users_name
 from configs.models.cluster import Cluster
@@ -67,9 +67,9 @@ class LoginNodesArgs(TypedDict):
     """Name of the ConfigMap with passwd, group and shadow."""
     user_keys: str
     """Name of the ConfigMap with each user's public keys, under the user's name."""
-    identity: NotRequired[SharedMountArgs]
+    identity: NotRequired[SharedMount]
     """The shared volume, one of `mounts`, where users come from LDAP: from its folder `identity` instead of the ConfigMaps."""
-    mounts: list[SharedMountArgs]
+    mounts: list[SharedMount]
     """Shared folders, homes among them."""
     root: NotRequired[str]
     """ConfigMap with the settings of the versioned root, where sessions see that root."""

@@ -12,7 +12,7 @@ from typing import NotRequired, TypedDict
 import pulumi
 
 from components.check_jobs import CHECKED_FIRST, check_jobs
-from components.claims import claim_args, claim_template
+from components.claims import claim_template
 from components.controller_settings import controller_settings
 from components.declared_gpus import build_declared_gpus
 from components.declared_sets import declared_sets_name
@@ -40,7 +40,7 @@ from components.pods import (
     secret_volume,
     tcp_probe,
 )
-from components.shared_mounts import SharedMountArgs, build_mount, build_volume, shared_mounts
+from components.shared_mounts import SharedMount, build_mount, build_volume, shared_mounts
 from components.shared_root import settings_name
 from components.users import identity_volume, keys_mount, user_keys_name, users_mount, users_name
 from configs.models.cluster import Cluster
@@ -130,9 +130,9 @@ class NodeSetArgs(TypedDict):
     """True: slurmd runs health checks beside the jobs of the set's nodes."""
     notes_gpu_jobs: NotRequired[bool]
     """True: which job has which GPU is noted for metrics, and simulated GPUs have metrics of their own."""
-    identity: NotRequired[SharedMountArgs]
+    identity: NotRequired[SharedMount]
     """The shared volume, one of `mounts`, where users come from LDAP: from its folder `identity` instead of the ConfigMap."""
-    mounts: list[SharedMountArgs]
+    mounts: list[SharedMount]
     """Shared folders that jobs see."""
     root: NotRequired[str]
     """ConfigMap with the settings of the versioned root, where jobs see that root."""
@@ -259,7 +259,7 @@ def build_node_set(args: NodeSetArgs) -> Manifest:
         spec["labelFeatures"] = list(args["label_features"])
         spec["features"] = list(args.get("features", ()))
     if args["volume_claims"]:
-        spec["volumeClaimTemplates"] = [claim_template(claim.name, claim_args(claim)) for claim in args["volume_claims"]]
+        spec["volumeClaimTemplates"] = [claim_template(claim.name, claim) for claim in args["volume_claims"]]
     about = {
         # Ready is the controller's word: enough nodes are registered. One broken machine of a thousand fails no deployment.
         "pulumi.com/waitFor": "condition=Ready",

@@ -9,7 +9,7 @@ from typing import Any, NotRequired, TypedDict
 import pulumi
 import yaml
 
-from components.claims import ClaimArgs, claim_args, claim_retention, claim_template
+from components.claims import claim_retention, claim_template
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import CLAIMS, SKIP_AWAIT, config_map, declare, immutable_config_map
 from components.pods import (
@@ -30,6 +30,7 @@ from components.pods import (
 from components.scrapes import build_monitors, scrape_configs, targets
 from configs.models.cluster import Cluster
 from configs.models.monitoring import Monitoring
+from configs.models.storage import Disk
 from configs.render import alertmanager
 from configs.render.alerts import build_alerts
 from configs.render.dashboards import build_dashboards
@@ -59,7 +60,7 @@ class OwnArgs(TypedDict):
     """Days that metrics are kept."""
     retention_mib: int
     """MiB of metrics that are kept at most."""
-    storage: ClaimArgs
+    storage: Disk
     """The disk."""
     readers: list[str]
     """Namespaces whose pods may ask Prometheus."""
@@ -93,7 +94,7 @@ def observability_args(cluster: Cluster, pods: PodDefaults, monitoring: Monitori
         "secrets": receiver_secrets(cluster, monitoring),
         "retention_days": monitoring.retention_days,
         "retention_mib": max(1, int(mebibytes(monitoring.storage.size) * _METRICS_SHARE)),
-        "storage": claim_args(monitoring.storage),
+        "storage": monitoring.storage,
         "readers": list(monitoring.readers),
         "replicated": [(target.component, target.port) for target in targets(cluster) if target.replicas],
         "deletion_protection": cluster.deletion_protection,

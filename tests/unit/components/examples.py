@@ -6,11 +6,11 @@ from components.backup import BackupArgs
 from components.control_plane import ControlPlaneArgs
 from components.database import ExternalDatabaseArgs
 from components.login import LoginNodesArgs
-from components.nfs_server import NfsServerArgs
 from components.node_set import NodeSetArgs
 from components.pods import PodDefaults
-from components.shared_mounts import SharedMountArgs
+from components.shared_mounts import SharedMount
 from configs.models.node_set import VolumeClaim
+from configs.models.storage import Disk, Source
 
 PROGRAMS = (
     "account_sync",
@@ -51,16 +51,16 @@ PODS: PodDefaults = {
 CONTROLLERS_PODS: PodDefaults = {**PODS, "image": "registry.example/controllers:1"}
 """Of programs of controllers/."""
 
-MOUNTS: list[SharedMountArgs] = [
-    {"name": "shared-root", "mount_path": "/shared", "host_path": "/var/lib/slipway/dev/shared"},
-    {"name": "home", "mount_path": "/home", "storage_class": "efs", "size": "100Gi"},
-    {"name": "mount-data", "mount_path": "/data", "read_only": True, "claim": "datasets"},
+MOUNTS = [
+    SharedMount("shared-root", "/shared", Source(host_path="/var/lib/slipway/dev/shared")),
+    SharedMount("home", "/home", Source(storage_class="efs", size="100Gi")),
+    SharedMount("mount-data", "/data", Source(claim="datasets"), read_only=True),
 ]
 
 CONTROL_PLANE: ControlPlaneArgs = {
     "pods": PODS,
     "users": "dev-users",
-    "state": {"size": "5Gi"},
+    "state": Disk(size="5Gi"),
     "key_spread_s": 120,
     "jwt_generation": 1,
     "deletion_protection": False,
@@ -71,20 +71,9 @@ ACCOUNTING: AccountingArgs = {
     "slurmdbd_conf": "DbdHost=dev-slurmdbd\n",
     "users": "dev-users",
     "jwt_secret": "dev-jwt",
-    "storage": {"size": "5Gi", "storage_class": "fast"},
+    "storage": Disk(size="5Gi", storage_class="fast"),
     "password_generation": 1,
     "jwt_generation": 1,
-    "deletion_protection": True,
-}
-
-NFS_SERVER: NfsServerArgs = {
-    "pods": PODS,
-    "cluster_ip": "10.96.20.49",
-    "ganesha_conf": "NFSv4 {\n}\n",
-    "folders": [{"name": "shared-root", "mode": "0755"}, {"name": "mount-data", "mode": "1777"}],
-    "users": "dev-users",
-    "networks": [],
-    "storage": {"size": "1Ti", "storage_class": "fast"},
     "deletion_protection": True,
 }
 
@@ -100,7 +89,7 @@ EXTERNAL: ExternalDatabaseArgs = {
 
 BACKUP: BackupArgs = {
     "pods": PODS,
-    "volume": {"name": "backup", "mount_path": "/backup", "read_only": False, "claim": "backups"},
+    "volume": SharedMount("backup", "/backup", Source(claim="backups")),
     "schedule": "30 2 * * *",
     "keep": 14,
     "state_interval_s": 600,

@@ -8,11 +8,13 @@ from components import accounting, backup, control_plane
 from components.accounting import AccountingArgs
 from components.control_plane import ControlPlaneArgs
 from components.labels import Manifest
+from components.shared_mounts import SharedMount
+from configs.models.storage import Source
 from tests.unit.components.examples import ACCOUNTING, BACKUP, CONTROL_PLANE, EXTERNAL
 from tests.unit.components.structure import structural_faults
 
 ACCOUNTING_WITH_BACKUP: AccountingArgs = {**ACCOUNTING, "backup": BACKUP}
-ARCHIVED: AccountingArgs = {**ACCOUNTING, "archive": {"name": "archive", "mount_path": "/archive", "claim": "archives"}}
+ARCHIVED: AccountingArgs = {**ACCOUNTING, "archive": SharedMount("archive", "/archive", Source(claim="archives"))}
 OUTSIDE: AccountingArgs = {**ACCOUNTING, "external": EXTERNAL, "backup": {**BACKUP, "external": EXTERNAL}}
 CONTROL_PLANE_WITH_BACKUP: ControlPlaneArgs = {**CONTROL_PLANE, "backup": BACKUP}
 

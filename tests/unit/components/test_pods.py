@@ -7,8 +7,8 @@ import pytest
 from components import accounting, control_plane, controllers, login, nfs_server, node_set
 from components.labels import Manifest
 from components.pods import pod_defaults
-from tests.unit.components.examples import ACCOUNTING, CONTROL_PLANE, CONTROLLERS_PODS, LOGIN, NFS_SERVER, NODE_SET
-from tests.unit.components.stacks import DEV
+from tests.unit.components.examples import ACCOUNTING, CONTROL_PLANE, CONTROLLERS_PODS, LOGIN, NODE_SET, PODS
+from tests.unit.components.stacks import DEV, SERVED
 from tests.unit.components.structure import structural_faults
 
 WORKLOADS: dict[str, Manifest] = {
@@ -16,7 +16,7 @@ WORKLOADS: dict[str, Manifest] = {
     "slurmrestd": control_plane.build_slurmrestd(CONTROL_PLANE),
     "slurmdbd": accounting.build_slurmdbd(ACCOUNTING),
     "mariadb": accounting.build_mariadb(ACCOUNTING),
-    "nfs": nfs_server.build_server(NFS_SERVER),
+    "nfs": nfs_server.build_server(SERVED, PODS, SERVED.storage.nfs_server or pytest.fail("no server")),
     "slurmd": node_set.build_node_set(NODE_SET),
     "login": login.build_deployment(LOGIN),
 }

@@ -6,12 +6,13 @@ import pytest
 
 from components import accounting, control_plane, login, node_set
 from components.labels import Manifest
-from components.shared_mounts import SharedMountArgs
+from components.shared_mounts import SharedMount
 from components.users import users_volume
+from configs.models.storage import Source
 from tests.unit.components.examples import ACCOUNTING, CONTROL_PLANE, LOGIN, MOUNTS, NODE_SET
 from tests.unit.components.structure import structural_faults
 
-CLAIM: SharedMountArgs = {"name": "shared-root", "mount_path": "/shared", "storage_class": "efs", "size": "1Ti"}
+CLAIM = SharedMount("shared-root", "/shared", Source(storage_class="efs", size="1Ti"))
 WITH: dict[str, Manifest] = {
     "slurmctld": control_plane.build_slurmctld({**CONTROL_PLANE, "identity": CLAIM}),
     "slurmrestd": control_plane.build_slurmrestd({**CONTROL_PLANE, "identity": CLAIM}),
