@@ -33,7 +33,7 @@ from components.munge import MungeSecret
 from components.node_pool import GpuNodePool, node_pool_args
 from components.node_set import NodeSet, node_set_args
 from components.objects import collecting, declare, immutable_config_map
-from components.observability import Observability, observability_args
+from components.observability import Observability
 from components.page import StatusPage
 from components.pods import SHARED_PACKAGES, PodDefaults, pod_defaults, service
 from components.shared_root import SharedRoot
@@ -131,8 +131,8 @@ class SlurmCluster(pulumi.ComponentResource):
             Metrics(object_name(cluster.name, "metrics"), cluster, pods, cluster.monitoring, after)
         login = LoginNodes(object_name(cluster.name, "login"), login_args(cluster, pods), after)
         if cluster.monitoring is not None:
-            observed = observability_args(cluster, pods, cluster.monitoring, image_of(cluster, "observability"))
-            Observability(object_name(cluster.name, "observability"), observed, after)
+            observability_pods = with_image(cluster, pods, "observability")
+            Observability(object_name(cluster.name, "observability"), cluster, observability_pods, cluster.monitoring, after)
         controllers_pods = with_image(cluster, pods, "controllers")
         if cluster.page is not None:
             StatusPage(object_name(cluster.name, "page"), cluster, controllers_pods, cluster.page, after)
