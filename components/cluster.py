@@ -20,7 +20,7 @@ from components.declared_sets import build_declared_sets
 from components.deployed import build_deployed
 from components.disks import Disks, disks_args
 from components.ec2 import Ec2Program, ec2_args
-from components.gpu_runtime import GpuRuntime, gpu_runtime_args
+from components.gpu_runtime import GpuRuntime
 from components.guard import Guard, guard_args
 from components.health_checks import HealthChecks
 from components.host_keys import NodeHostKey, node_host_key_args
@@ -119,7 +119,7 @@ class SlurmCluster(pulumi.ComponentResource):
             shared.append(SharedRoot(object_name(cluster.name, "shared-root"), cluster, pods, root, image, filling).settings)
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared)
         control_plane = self._declare_control_plane(cluster, pods, provider, shared)
-        GpuRuntime(object_name(cluster.name, "gpu-runtime"), gpu_runtime_args(cluster), child)
+        GpuRuntime(object_name(cluster.name, "gpu-runtime"), cluster, child)
         pools = {
             pool.name: GpuNodePool(object_name(cluster.name, f"pool-{pool.name}"), node_pool_args(cluster, pods, pool), after)
             for pool in cluster.node_pools
