@@ -5,7 +5,6 @@ Unknown is busy: nothing here restarts or evicts a worker. A changed pod reaches
 is deleted by others drains its Slurm node and waits for its jobs.
 """
 
-import json
 import math
 
 import pulumi
@@ -53,6 +52,7 @@ from configs.render.gpu_jobs import FOLDER as GPU_JOBS_PATH
 from configs.render.gpu_jobs import HOST_FOLDER, notes_gpu_jobs
 from configs.render.health_checks import checks_beside_jobs
 from names import annotations, crds, paths, ports, variables
+from programs.worker.settings import to_json
 
 TMP_PATH = shared_root.TMP
 CONTAINERS_PATH = shared_root.CONTAINERS
@@ -214,7 +214,7 @@ def _slurmd(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) -> Man
         variables.DRAIN_GRACE_S: str(node_set.drain_grace_s),
         variables.GPUS: str(shape.gpu_count),
         variables.SIMULATED_GPUS: str(shape.gpu_count if node_set.simulated_gpus else 0),
-        **({variables.DECLARED_GPUS: json.dumps(declared_gpus)} if declared_gpus else {}),
+        **({variables.DECLARED_GPUS: to_json(declared_gpus)} if declared_gpus is not None else {}),
         **({variables.JOB_PROCESSES: job_processes} if job_processes else {}),
         **({variables.JOB_DISKS: job_disks} if job_disks else {}),
         **({variables.ELASTIC: "1"} if node_set.is_elastic else {}),
