@@ -20,7 +20,7 @@ from components.declared_sets import build_declared_sets
 from components.deployed import build_deployed
 from components.disks import Disks
 from components.ec2 import Ec2Program
-from components.gpu_runtime import GpuRuntime, gpu_runtime_args
+from components.gpu_runtime import GpuRuntime
 from components.guard import Guard
 from components.health_checks import HealthChecks
 from components.host_keys import NodeHostKey
@@ -30,8 +30,8 @@ from components.ldap import Identity
 from components.login import LoginNodes, login_args
 from components.metrics import Metrics
 from components.munge import MungeSecret
-from components.node_pool import GpuNodePool, node_pool_args
-from components.node_set import NodeSet, node_set_args
+from components.node_pool import GpuNodePool
+from components.node_set import NodeSet
 from components.objects import collecting, declare, immutable_config_map
 from components.observability import Observability
 from components.page import StatusPage
@@ -119,9 +119,9 @@ class SlurmCluster(pulumi.ComponentResource):
             shared.append(SharedRoot(object_name(cluster.name, "shared-root"), cluster, pods, root, image, filling).settings)
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared)
         control_plane = self._declare_control_plane(cluster, pods, provider, shared)
-        GpuRuntime(object_name(cluster.name, "gpu-runtime"), gpu_runtime_args(cluster), child)
+        GpuRuntime(object_name(cluster.name, "gpu-runtime"), cluster, child)
         pools = {
-            pool.name: GpuNodePool(object_name(cluster.name, f"pool-{pool.name}"), node_pool_args(cluster, pods, pool), after)
+            pool.name: GpuNodePool(object_name(cluster.name, f"pool-{pool.name}"), cluster, pods, pool, after)
             for pool in cluster.node_pools
         }
         needs = [*shared, kinds, control_plane, declare(service(pods, "slurmd", ports.SLURMD, headless=True), child)]
@@ -189,7 +189,7 @@ class SlurmCluster(pulumi.ComponentResource):
             needs = [*needs, declare(listed, after)]
         for node_set in cluster.node_sets:
             served = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*needs, pools[node_set.pool]])
-            NodeSet(object_name(cluster.name, node_set.name), node_set_args(cluster, pods, node_set), served)
+            NodeSet(object_name(cluster.name, node_set.name), cluster, pods, node_set, served)
 
     def _declare_identity(
         self, cluster: Cluster, ldap: Ldap, pods: PodDefaults, provider: pulumi.ProviderResource, shared: list[pulumi.Resource]

@@ -6,10 +6,8 @@ from components.backup import BackupArgs
 from components.control_plane import ControlPlaneArgs
 from components.database import ExternalDatabaseArgs
 from components.login import LoginNodesArgs
-from components.node_set import NodeSetArgs
 from components.pods import PodDefaults
 from components.shared_mounts import SharedMount
-from configs.models.node_set import VolumeClaim
 from configs.models.storage import Disk, Source
 
 PROGRAMS = (
@@ -95,42 +93,6 @@ BACKUP: BackupArgs = {
     "state_interval_s": 600,
     "restore_from": "",
     "has_database": True,
-}
-
-NODE_SET: NodeSetArgs = {
-    "pods": PODS,
-    "name": "gpu",
-    "size": 2,
-    "ordinals": 2,
-    "pool": {
-        "node_selector": {"slipway.dev/pool": "workers"},
-        "tolerations": [{"key": "slipway.dev/pool", "operator": "Equal", "value": "workers", "effect": "NoSchedule"}],
-        "runtime_class": "nvidia",
-        "gpu_resource": "nvidia.com/gpu",
-    },
-    "cpu_request": "500m",
-    "memory_request_mib": 1024,
-    "memory_limit_mib": 2304,
-    "gpus": 4,
-    "simulated_gpus": True,
-    "users": "dev-users",
-    "mounts": MOUNTS,
-    "drain_grace_s": 3600,
-    "job_processes": "512+256",
-    "job_disks": "",
-    "settings": {
-        "updateStrategy": {"type": "RollingUpdate", "maxUnavailable": "10%"},
-        "drain": {"action": "Requeue", "deadlineSeconds": 600},
-        "placement": "Any",
-        "volumeClaimRetention": {"whenDeleted": "Retain", "whenScaled": "Delete"},
-        "maxPodsInFlight": 50,
-    },
-    "volume_claims": (VolumeClaim(name="scratch", mount_path="/scratch", size="1Ti", storage_class="local"),),
-    "resume_timeout_s": 900,
-    "health_checks": ("disk",),
-    "check_jobs": (),
-    "checks_before_jobs": (),
-    "machine_causes": [],
 }
 
 ACCOUNTS: AccountsArgs = {

@@ -7,7 +7,7 @@ import pytest
 from components import accounting, control_plane, controllers, login, nfs_server, node_set
 from components.labels import Manifest
 from components.pods import pod_defaults
-from tests.unit.components.examples import ACCOUNTING, CONTROL_PLANE, CONTROLLERS_PODS, LOGIN, NODE_SET, PODS
+from tests.unit.components.examples import ACCOUNTING, CONTROL_PLANE, CONTROLLERS_PODS, LOGIN, PODS
 from tests.unit.components.stacks import DEV, SERVED
 from tests.unit.components.structure import structural_faults
 
@@ -17,7 +17,7 @@ WORKLOADS: dict[str, Manifest] = {
     "slurmdbd": accounting.build_slurmdbd(ACCOUNTING),
     "mariadb": accounting.build_mariadb(ACCOUNTING),
     "nfs": nfs_server.build_server(SERVED, PODS, SERVED.storage.nfs_server or pytest.fail("no server")),
-    "slurmd": node_set.build_node_set(NODE_SET),
+    "slurmd": node_set.build_node_set(DEV, PODS, DEV.node_set("gpu")),
     "login": login.build_deployment(LOGIN),
 }
 WITH_CONTROLLER: dict[str, Manifest] = {**WORKLOADS, "nodeset-controller": controllers.build_deployment(DEV, CONTROLLERS_PODS)}

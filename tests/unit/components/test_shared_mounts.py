@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from components.login import login_args
-from components.node_set import node_set_args
+from components.login import build_deployment, login_args
+from components.node_set import build_node_set
 from components.shared_mounts import shared_mounts
 from configs.models.storage import Mount
 from tests.unit.components.examples import PODS
@@ -16,9 +16,7 @@ def test_users_names_of_mounts_cannot_meet_names_of_volumes() -> None:
 
 
 def test_node_set_gets_its_own_mounts_only_and_login_all() -> None:
-    def paths(mounts: list[Any]) -> list[str]:
-        return [each.mount_path for each in mounts]
-
-    cpu = node_set_args(H100, PODS, H100.node_set("cpu"))
-    assert paths(cpu["mounts"]) == ["/shared", "/home", "/data"]
-    assert paths(login_args(H100, PODS)["mounts"]) == ["/shared", "/home", "/data", "/scratch"]
+    pods = [build_node_set(H100, PODS, H100.node_set("cpu")), build_deployment(login_args(H100, PODS))]
+    containers: list[Any] = [pod["spec"]["template"]["spec"]["containers"][0] for pod in pods]
+    shared = [[each["mountPath"] for each in one["volumeMounts"] if "mountPropagation" in each] for one in containers]
+    assert shared == [["/shared", "/home", "/data"], ["/shared", "/home", "/data", "/scratch"]]

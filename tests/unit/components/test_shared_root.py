@@ -6,10 +6,10 @@ import pytest
 
 from components import login, node_set
 from components.shared_root import build_cleaner, build_fill, build_report, build_settings, build_switch
-from configs.models.node_set import VolumeClaim
 from configs.models.shared_root import RootTar, RootVersion
-from tests.unit.components.examples import LOGIN, NODE_SET, PODS
-from tests.unit.components.stacks import DEV
+from tests.unit.components.examples import LOGIN, PODS
+from tests.unit.components.stacks import DEV, H100
+from tests.unit.configs.stacks import cluster
 
 VERSIONS = [RootVersion(name=name, image=f"registry.example/root:{name}") for name in ("1", "2")]
 
@@ -94,10 +94,9 @@ def test_settings_have_a_fixed_name_and_change_in_place() -> None:
 
 @pytest.mark.parametrize("has_root", [pytest.param(True, id="with"), pytest.param(False, id="without")])
 def test_pods_get_the_settings_and_logins_the_right_to_enter_only_with_a_root(has_root: bool) -> None:
-    more: Any = {"root": "dev-root"} if has_root else {}
-    node_set_args: Any = {**NODE_SET, **more}
-    login_args: Any = {**LOGIN, **more}
-    worker = node_set.build_node_set(node_set_args)["spec"]["template"]["spec"]
+    config = DEV if has_root else H100
+    login_args: Any = {**LOGIN, **({"root": "dev-root"} if has_root else {})}
+    worker = node_set.build_node_set(config, PODS, config.node_set("cpu"))["spec"]["template"]["spec"]
     session = login.build_deployment(login_args)["spec"]["template"]["spec"]
     for pod in (worker, session):
         assert any(volume["name"] == "root" for volume in pod["volumes"]) == has_root
@@ -119,9 +118,8 @@ def test_setuid_programs_work_in_sessions_only_where_there_are_admins_and_sessio
 
 
 def test_tmp_of_jobs_is_on_the_sets_own_disk_where_it_claims_one_there() -> None:
-    claims = (VolumeClaim(name="scratch", mount_path=node_set.TMP_PATH, size="1Ti"),)
-    args: Any = {**NODE_SET, "root": "dev-root", "volume_claims": claims}
-    pod = node_set.build_node_set(args)["spec"]["template"]["spec"]
+    config = cluster("dev", {"nodeSets[1].volumeClaims": [{"name": "scratch", "mountPath": node_set.TMP_PATH, "size": "1Ti"}]})
+    pod = node_set.build_node_set(config, PODS, config.node_set("gpu"))["spec"]["template"]["spec"]
     mounts = [one["name"] for one in pod["containers"][0]["volumeMounts"] if one["mountPath"] == node_set.TMP_PATH]
     assert mounts == ["scratch"]
     assert all(volume["name"] != "tmp" for volume in pod["volumes"])

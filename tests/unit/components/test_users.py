@@ -9,7 +9,8 @@ from components.labels import Manifest
 from components.shared_mounts import SharedMount
 from components.users import users_volume
 from configs.models.storage import Source
-from tests.unit.components.examples import ACCOUNTING, CONTROL_PLANE, LOGIN, MOUNTS, NODE_SET
+from tests.unit.components.examples import ACCOUNTING, CONTROL_PLANE, LOGIN, MOUNTS, PODS
+from tests.unit.components.stacks import H100
 from tests.unit.components.structure import structural_faults
 
 CLAIM = SharedMount("shared-root", "/shared", Source(storage_class="efs", size="1Ti"))
@@ -19,7 +20,7 @@ WITH: dict[str, Manifest] = {
     "slurmdbd": accounting.build_slurmdbd({**ACCOUNTING, "identity": CLAIM}),
     "login": login.build_deployment({**LOGIN, "identity": MOUNTS[0]}),
 }
-WORKER = node_set.build_node_set({**NODE_SET, "identity": MOUNTS[0]})["spec"]["template"]["spec"]
+WORKER = node_set.build_node_set(H100, PODS, H100.node_set("cpu"))["spec"]["template"]["spec"]
 PODS_OF = {**{name: manifest["spec"]["template"]["spec"] for name, manifest in WITH.items()}, "slurmd": WORKER}
 
 
