@@ -12,9 +12,9 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 import configs
-from components.accounting import Accounting, accounting_args
-from components.backup import Backup, backup_args
-from components.control_plane import SlurmControlPlane, control_plane_args
+from components.accounting import Accounting
+from components.backup import Backup
+from components.control_plane import SlurmControlPlane
 from components.controllers import Controllers
 from components.declared_sets import build_declared_sets
 from components.deployed import build_deployed
@@ -27,7 +27,7 @@ from components.host_keys import NodeHostKey
 from components.kinds import Kinds
 from components.labels import Manifest, labels, object_name
 from components.ldap import Identity
-from components.login import LoginNodes, login_args
+from components.login import LoginNodes
 from components.metrics import Metrics
 from components.munge import MungeSecret
 from components.node_pool import GpuNodePool
@@ -129,7 +129,7 @@ class SlurmCluster(pulumi.ComponentResource):
         HealthChecks(object_name(cluster.name, "health-checks"), cluster, pods, after)
         if cluster.monitoring is not None:
             Metrics(object_name(cluster.name, "metrics"), cluster, pods, cluster.monitoring, after)
-        login = LoginNodes(object_name(cluster.name, "login"), login_args(cluster, pods), after)
+        login = LoginNodes(object_name(cluster.name, "login"), cluster, pods, after)
         if cluster.monitoring is not None:
             observability_pods = with_image(cluster, pods, "observability")
             Observability(object_name(cluster.name, "observability"), cluster, observability_pods, cluster.monitoring, after)
@@ -162,13 +162,12 @@ class SlurmCluster(pulumi.ComponentResource):
         needs = list(shared)
         if cluster.backup is not None:
             after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
-            needs = [*needs, Backup(object_name(cluster.name, "backup"), backup_args(cluster, pods, cluster.backup), after)]
+            needs = [*needs, Backup(object_name(cluster.name, "backup"), cluster, pods, cluster.backup, after)]
         if cluster.accounting.enabled:
-            args = accounting_args(cluster, pods)
             after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
-            needs = [*needs, Accounting(object_name(cluster.name, "accounting"), args, after)]
+            needs = [*needs, Accounting(object_name(cluster.name, "accounting"), cluster, pods, after)]
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
-        return SlurmControlPlane(object_name(cluster.name, "control-plane"), control_plane_args(cluster, pods), after)
+        return SlurmControlPlane(object_name(cluster.name, "control-plane"), cluster, pods, after)
 
     def _declare_node_sets(
         self,

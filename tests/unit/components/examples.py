@@ -1,14 +1,11 @@
-"""Arguments of every component of one small cluster, for the tests of their builders."""
+"""One small cluster, for the tests of the builders of its components."""
 
-from components.accounting import AccountingArgs
-from components.accounts import AccountsArgs
-from components.backup import BackupArgs
-from components.control_plane import ControlPlaneArgs
-from components.database import ExternalDatabaseArgs
-from components.login import LoginNodesArgs
+from collections.abc import Mapping
+from typing import Any
+
 from components.pods import PodDefaults
-from components.shared_mounts import SharedMount
-from configs.models.storage import Disk, Source
+from configs.models.cluster import Cluster
+from tests.unit.configs.stacks import GONE, cluster
 
 PROGRAMS = (
     "account_sync",
@@ -49,69 +46,31 @@ PODS: PodDefaults = {
 CONTROLLERS_PODS: PodDefaults = {**PODS, "image": "registry.example/controllers:1"}
 """Of programs of controllers/."""
 
-MOUNTS = [
-    SharedMount("shared-root", "/shared", Source(host_path="/var/lib/slipway/dev/shared")),
-    SharedMount("home", "/home", Source(storage_class="efs", size="100Gi")),
-    SharedMount("mount-data", "/data", Source(claim="datasets"), read_only=True),
-]
-
-CONTROL_PLANE: ControlPlaneArgs = {
-    "pods": PODS,
-    "users": "dev-users",
-    "state": Disk(size="5Gi"),
-    "key_spread_s": 120,
-    "jwt_generation": 1,
-    "deletion_protection": False,
+_EDITS: Mapping[str, Any] = {
+    "storage.root": GONE,
+    "storage.home": {"storageClass": "efs", "size": "100Gi"},
+    "storage.mounts": [{"name": "data", "mountPath": "/data", "readOnly": True, "claim": "datasets"}],
+    "storage.state": {"size": "5Gi"},
+    "login.replicas": 2,
+    "login.drainGraceS": 600,
+    "login.users[0].admin": GONE,
+    "accounting": {"storage": {"size": "5Gi", "storageClass": "fast"}},
+    "maintenance": {"enabled": False},
 }
 
-ACCOUNTING: AccountingArgs = {
-    "pods": PODS,
-    "slurmdbd_conf": "DbdHost=dev-slurmdbd\n",
-    "users": "dev-users",
-    "jwt_secret": "dev-jwt",
-    "storage": Disk(size="5Gi", storage_class="fast"),
-    "password_generation": 1,
-    "jwt_generation": 1,
-    "deletion_protection": True,
-}
 
-EXTERNAL: ExternalDatabaseArgs = {
+def edited_example(edits: Mapping[str, Any]) -> Cluster:
+    """The small cluster with some keys of its stack file edited."""
+    return cluster("dev", {**_EDITS, **edits})
+
+
+CLUSTER = edited_example({})
+BACKUP = {"volume": {"claim": "backups"}}
+EXTERNAL = {
     "host": "db.example",
     "port": 3307,
     "database": "acct",
     "user": "slurm-dev",
-    "password_secret": "acct-password",
-    "tls": True,
-    "ca_secret": "acct-ca",
-}
-
-BACKUP: BackupArgs = {
-    "pods": PODS,
-    "volume": SharedMount("backup", "/backup", Source(claim="backups")),
-    "schedule": "30 2 * * *",
-    "keep": 14,
-    "state_interval_s": 600,
-    "restore_from": "",
-    "has_database": True,
-}
-
-ACCOUNTS: AccountsArgs = {
-    "file": "accounts.json",
-    "text": '{"accounts": {}}',
-    "slurm_config": "dev-slurm-config",
-}
-
-LOGIN: LoginNodesArgs = {
-    "pods": PODS,
-    "replicas": 2,
-    "service": {"type": "NodePort", "node_port": 30022, "annotations": {}, "source_ranges": []},
-    "users": "dev-users",
-    "user_keys": "dev-user-keys",
-    "mounts": MOUNTS,
-    "home_keys": False,
-    "has_admins": False,
-    "node_host_keys": "dev-node-host-keys",
-    "settings": {"banner": "", "limits": "tasks=2000\n"},
-    "drain_grace_s": 600,
-    "deletion_protection": False,
+    "passwordSecret": "acct-password",
+    "caSecret": "acct-ca",
 }

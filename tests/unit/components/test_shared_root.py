@@ -7,7 +7,7 @@ import pytest
 from components import login, node_set
 from components.shared_root import build_cleaner, build_fill, build_report, build_settings, build_switch
 from configs.models.shared_root import RootTar, RootVersion
-from tests.unit.components.examples import LOGIN, PODS
+from tests.unit.components.examples import PODS
 from tests.unit.components.stacks import DEV, H100
 from tests.unit.configs.stacks import cluster
 
@@ -95,26 +95,26 @@ def test_settings_have_a_fixed_name_and_change_in_place() -> None:
 @pytest.mark.parametrize("has_root", [pytest.param(True, id="with"), pytest.param(False, id="without")])
 def test_pods_get_the_settings_and_logins_the_right_to_enter_only_with_a_root(has_root: bool) -> None:
     config = DEV if has_root else H100
-    login_args: Any = {**LOGIN, **({"root": "dev-root"} if has_root else {})}
     worker = node_set.build_node_set(config, PODS, config.node_set("cpu"))["spec"]["template"]["spec"]
-    session = login.build_deployment(login_args)["spec"]["template"]["spec"]
+    session = login.build_deployment(config, PODS)["spec"]["template"]["spec"]
     for pod in (worker, session):
         assert any(volume["name"] == "root" for volume in pod["volumes"]) == has_root
         assert any(one["mountPath"] == "/etc/slipway/root" for one in pod["containers"][0]["volumeMounts"]) == has_root
     context = session["containers"][0]["securityContext"]
     assert ("SYS_ADMIN" in context["capabilities"]["add"]) == has_root
     assert context["seccompProfile"]["type"] == ("Unconfined" if has_root else "RuntimeDefault")
-    assert context["allowPrivilegeEscalation"] is False
+    assert context["allowPrivilegeEscalation"] == config.login.has_admins == has_root
     assert any(
         one["mountPath"] == node_set.TMP_PATH for one in worker["containers"][0]["volumeMounts"]
     )  # jobs have their own /tmp in any case
 
 
 def test_setuid_programs_work_in_sessions_only_where_there_are_admins_and_sessions_are_bound_then() -> None:
-    login_args: Any = {**LOGIN, "root": "dev-root", "has_admins": True}
-    context = login.build_deployment(login_args)["spec"]["template"]["spec"]["containers"][0]["securityContext"]
-    assert context["allowPrivilegeEscalation"] is True
-    assert {"SETPCAP", "FSETID", "SETFCAP"} <= {*context["capabilities"]["add"]}
+    nobody = cluster("dev", {"login.users[0].admin": False})
+    for config, has_admins in ((DEV, True), (nobody, False)):
+        context = login.build_deployment(config, PODS)["spec"]["template"]["spec"]["containers"][0]["securityContext"]
+        assert context["allowPrivilegeEscalation"] == has_admins
+        assert ({"SETPCAP", "FSETID", "SETFCAP"} <= {*context["capabilities"]["add"]}) == has_admins
 
 
 def test_tmp_of_jobs_is_on_the_sets_own_disk_where_it_claims_one_there() -> None:

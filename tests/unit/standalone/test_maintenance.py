@@ -1,14 +1,12 @@
 """The preview of maintenance: what is wrong with its options, what becomes of each job, and how it reads the cluster."""
 
-from typing import Any
-
 import pytest
 
 from components.control_plane import build_slurmctld
 from slurm.maintenance import Job, Policy, Window
 from standalone.faults import StandaloneError
 from standalone.maintenance import Wish, check, read_live_policy, told
-from tests.unit.components.examples import CONTROL_PLANE
+from tests.unit.components.examples import CLUSTER, PODS, edited_example
 
 NOW = 1_795_540_000  # 2026-11-24 17:06:40
 START = 1_795_543_600
@@ -64,6 +62,6 @@ def test_cluster_that_warns_nobody_says_so() -> None:
 
 
 def test_policy_is_read_from_what_slurmctlds_pod_runs() -> None:
-    policy: dict[str, Any] = {**vars(Policy(warn_before_s=7200, requeue="Allowed"))}
-    assert read_live_policy([build_slurmctld({**CONTROL_PLANE, "maintenance": policy})]) == Policy(**policy)
-    assert read_live_policy([build_slurmctld(CONTROL_PLANE)]) is None
+    warning = edited_example({"maintenance": {"warnBeforeS": 7200, "requeue": "Allowed"}})
+    assert read_live_policy([build_slurmctld(warning, PODS)]) == Policy(warn_before_s=7200, requeue="Allowed")
+    assert read_live_policy([build_slurmctld(CLUSTER, PODS)]) is None
