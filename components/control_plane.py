@@ -97,10 +97,14 @@ class SlurmControlPlane(pulumi.ComponentResource):
         declare(build_slurmctld(cluster, pods), kept)
         declare(build_rest_service(pods), plain)
         declare(build_slurmrestd(cluster, pods), pulumi.ResourceOptions(parent=self, depends_on=[priority]))
-        address, rest = (f"{object_name(cluster.name, name)}.{cluster.namespace}" for name in ("slurmctld", "slurmrestd"))
-        self.slurmctld_address = pulumi.Output.from_input(f"{address}:{ports.SLURMCTLD}")
-        self.rest_url = pulumi.Output.from_input(f"http://{rest}:{ports.SLURMRESTD}")
+        address = f"{object_name(cluster.name, 'slurmctld')}.{cluster.namespace}:{ports.SLURMCTLD}"
+        self.slurmctld_address, self.rest_url = pulumi.Output.from_input(address), pulumi.Output.from_input(rest_url(cluster))
         self.register_outputs({"slurmctld_address": self.slurmctld_address, "rest_url": self.rest_url})
+
+
+def rest_url(cluster: Cluster) -> str:
+    """URL of slurmrestd inside the Kubernetes cluster."""
+    return f"http://{object_name(cluster.name, 'slurmrestd')}.{cluster.namespace}:{ports.SLURMRESTD}"
 
 
 def priority_class_name(cluster: str, namespace: str) -> str:

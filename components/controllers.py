@@ -2,18 +2,20 @@
 serve is in kinds.py.
 """
 
+from pathlib import Path
 from typing import Any
 
 import pulumi
 
 from components import api_programs, network
 from components.check_jobs import starts_checks
-from components.control_plane import priority_class_name
+from components.control_plane import priority_class_name, rest_url
 from components.labels import Manifest, jwt_secret_name, object_name, selector
 from components.objects import declare
 from components.pods import PodDefaults, mount, secret_volume
 from configs.models.cluster import Cluster
-from names import paths, ports, variables
+from controllers.nodeset.settings import Ec2Program, Settings, to_environment
+from names import paths, ports
 
 COMPONENT = "nodeset-controller"
 """Tail of its objects' names: `<cluster>-nodeset-controller`."""
@@ -110,19 +112,20 @@ def _ec2_token_volumes(cluster: Cluster) -> list[Manifest]:
 
 
 def _controller(cluster: Cluster, pods: PodDefaults) -> Manifest:
-    env = {
-        variables.SLURMRESTD: f"http://{object_name(cluster.name, 'slurmrestd')}.{cluster.namespace}:{ports.SLURMRESTD}",
-        variables.JWT_KEY: paths.JWT_KEY,
-    }
-    if cluster.ec2 is not None:
-        env[variables.EC2] = f"http://{object_name(cluster.name, 'ec2')}.{cluster.namespace}:{ports.EC2}/steps"
-        env[variables.EC2_TOKEN] = f"{_EC2_TOKEN_PATH}/token"
+    ec2 = Ec2Program(f"http://{object_name(cluster.name, 'ec2')}.{cluster.namespace}:{ports.EC2}/steps", Path(f"{_EC2_TOKEN_PATH}/token"))
+    settings = Settings(
+        cluster=cluster.name,
+        namespace=cluster.namespace,
+        slurmrestd=rest_url(cluster),
+        jwt_key=Path(paths.JWT_KEY),
+        ec2=ec2 if cluster.ec2 is not None else None,
+    )
     ec2_mounts = [mount("ec2", _EC2_TOKEN_PATH, read_only=True)] if cluster.ec2 is not None else []
     return api_programs.container(
         pods,
         "controller",
         "controllers.nodeset",
-        env,
+        to_environment(settings),
         requests=("50m", "96Mi"),
         memory=_MEMORY,
         mounts=[mount("jwt", paths.JWT, read_only=True), *ec2_mounts],

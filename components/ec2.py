@@ -1,5 +1,6 @@
 """The program for EC2 of one cluster, its token and its rights. What it does is in controllers/ec2."""
 
+from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -12,7 +13,8 @@ from components.objects import declare, secret
 from components.pods import PodDefaults, mount, secret_volume, service
 from configs.models.cluster import Cluster
 from configs.models.ec2 import Ec2
-from names import ports, variables
+from controllers.ec2.settings import Settings, to_environment
+from names import ports
 
 COMPONENT = "ec2"
 """Tail of its objects' names: `<cluster>-ec2`."""
@@ -99,17 +101,19 @@ def build_deployment(cluster: Cluster, pods: PodDefaults, config: Ec2) -> Manife
 
 
 def _container(cluster: Cluster, pods: PodDefaults, config: Ec2) -> Manifest:
-    env = {
-        variables.TOKEN: f"{_TOKEN_PATH}/token",
-        variables.EVERY_S: str(config.every_s),
-        variables.GRACE_S: str(config.impaired_s),
-        variables.MAX_PER_HOUR: str(config.max_per_hour),
-        variables.REQUESTS_PORT: str(ports.EC2),
-        **({variables.TOPOLOGY_LABELS: "true"} if config.topology_labels else {}),
-        **({variables.STEPS: ",".join(steps)} if (steps := repair_steps(cluster)) else {}),
-        "AWS_REGION": config.region,
-        "AWS_EC2_METADATA_DISABLED": "true",  # the role of the machine is none of ours
-    }
+    settings = Settings(
+        cluster=cluster.name,
+        namespace=cluster.namespace,
+        region=config.region,
+        token=Path(f"{_TOKEN_PATH}/token"),
+        steps=tuple(repair_steps(cluster)),
+        labels_places=config.topology_labels,
+        every_s=config.every_s,
+        grace_s=config.impaired_s,
+        max_per_hour=config.max_per_hour,
+    )
+    # The role of the machine is none of ours.
+    env = {**to_environment(settings), "AWS_EC2_METADATA_DISABLED": "true"}
     return api_programs.container(
         pods,
         "ec2",

@@ -1,17 +1,20 @@
 """The web page of one cluster, and its rights. What it shows is in controllers/page."""
 
+from pathlib import Path
 from typing import Any
 
 import pulumi
 
 from components import api_programs, network
+from components.control_plane import rest_url
 from components.labels import Manifest, jwt_secret_name, object_name
 from components.objects import declare
 from components.pods import CLUSTER_DOMAIN, PodDefaults, mount, secret_volume, service
 from configs.models.cluster import Cluster
 from configs.models.page import Page
 from configs.render.slurm import private_data
-from names import paths, ports, variables
+from controllers.page.settings import HIDEABLE, Settings, to_environment
+from names import paths, ports
 
 COMPONENT = "page"
 """Tail of its objects' names: `<cluster>-page`."""
@@ -19,7 +22,6 @@ PORT = 80
 """Of its Service."""
 _MEMORY = "1Gi"
 """A bound for a leak: a snapshot of 5,000 nodes and 10,000 jobs is below 4 MB, in a few copies."""
-_HIDEABLE = ("jobs", "nodes")
 
 
 def service_names(name: str, namespace: str) -> list[str]:
@@ -27,15 +29,15 @@ def service_names(name: str, namespace: str) -> list[str]:
     return [name, f"{name}.{namespace}", f"{name}.{namespace}.svc", f"{name}.{namespace}.svc.{CLUSTER_DOMAIN}"]
 
 
-def hosts(cluster: Cluster, page: Page) -> list[str]:
+def hosts(cluster: Cluster, page: Page) -> tuple[str, ...]:
     """Host names by which browsers reach the page, its Service's own among them."""
-    return [*service_names(object_name(cluster.name, COMPONENT), cluster.namespace), *page.hosts]
+    return (*service_names(object_name(cluster.name, COMPONENT), cluster.namespace), *page.hosts)
 
 
-def hidden(cluster: Cluster, page: Page) -> list[str]:
+def hidden(cluster: Cluster, page: Page) -> frozenset[str]:
     """What `page.hide` and PrivateData hide of jobs and nodes. Slurm looks for the words `job`, `node` and `all` in PrivateData."""
     private = private_data(cluster)
-    return [kind for kind in _HIDEABLE if kind in page.hide or kind[:-1] in private or "all" in private]
+    return frozenset(kind for kind in HIDEABLE if kind in page.hide or kind[:-1] in private or "all" in private)
 
 
 class StatusPage(pulumi.ComponentResource):
@@ -90,18 +92,20 @@ def build_deployment(cluster: Cluster, pods: PodDefaults, page: Page) -> Manifes
 
 
 def _page(cluster: Cluster, pods: PodDefaults, page: Page) -> Manifest:
-    env = {
-        variables.SLURMRESTD: f"http://{object_name(cluster.name, 'slurmrestd')}.{cluster.namespace}:{ports.SLURMRESTD}",
-        variables.JWT_KEY: paths.JWT_KEY,
-        variables.HISTORY: "/tmp/history.json",  # noqa: S108 - a mount of the pod's own
-        variables.HOSTS: ",".join(hosts(cluster, page)),
-        **({variables.HIDDEN: ",".join(hides)} if (hides := hidden(cluster, page)) else {}),
-    }
+    settings = Settings(
+        cluster=cluster.name,
+        namespace=cluster.namespace,
+        slurmrestd=rest_url(cluster),
+        jwt_key=Path(paths.JWT_KEY),
+        history=Path("/tmp/history.json"),  # noqa: S108 - a mount of the pod's own
+        hidden=hidden(cluster, page),
+        hosts=hosts(cluster, page),
+    )
     return api_programs.container(
         pods,
         "page",
         "controllers.page",
-        env,
+        to_environment(settings),
         requests=("10m", "64Mi"),
         memory=_MEMORY,
         mounts=[mount("jwt", paths.JWT, read_only=True)],

@@ -65,14 +65,14 @@ def test_network_lets_out_to_names_the_api_server_and_the_lists_of_slurm() -> No
 )
 def test_what_private_data_hides_is_told_to_the_program(slurm: dict[str, Any], hidden: list[str]) -> None:
     cluster = DEV.model_copy(update={"slurm": SlurmSettings(**slurm)})
-    assert page.hidden(cluster, Page()) == hidden
+    assert page.hidden(cluster, Page()) == set(hidden)
     told = page.build_deployment(cluster, CONTROLLERS_PODS, Page())["spec"]["template"]["spec"]["containers"][0]["env"]
     assert {each["name"]: each["value"] for each in told}.get("SLIPWAY_HIDDEN") == (",".join(hidden) or None)
 
 
 def test_page_hides_what_its_own_config_says_too() -> None:
     cluster = DEV.model_copy(update={"slurm": SlurmSettings(settings={"PrivateData": "nodes"})})
-    assert page.hidden(cluster, Page(hide=("jobs",))) == ["jobs", "nodes"]
+    assert page.hidden(cluster, Page(hide=("jobs",))) == {"jobs", "nodes"}
 
 
 def test_page_answers_to_its_services_names_and_those_of_the_stack_file() -> None:
