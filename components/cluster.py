@@ -1,4 +1,4 @@
-"""One Slurm cluster from one config. Every part is a component that knows only its own arguments, which `<part>_args` in its file makes.
+"""One Slurm cluster from one config. Every part is a component that takes the config, and what all pods share.
 
 Config is parsed once, whole, before anything is registered: as a stack file has it, or a program in another language, which has the same
 keys. Leaves the Kubernetes cluster itself to others.
