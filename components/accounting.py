@@ -37,7 +37,7 @@ from components.pods import (
     tcp_probe,
 )
 from components.shared_mounts import SharedMount, build_mount, build_volume
-from components.users import identity_volume, users_mount, users_name, users_volume
+from components.users import users_mount, users_volume
 from configs.models.cluster import Cluster
 from configs.render import slurm
 from names import annotations, paths, ports
@@ -154,7 +154,7 @@ def build_mariadb(cluster: Cluster, pods: PodDefaults) -> Manifest:
 
 def build_slurmdbd(cluster: Cluster, pods: PodDefaults) -> Manifest:
     """The StatefulSet of slurmdbd: never two at once, and nothing on disk."""
-    archive, identity, is_kept = archive_mount(cluster), identity_volume(cluster), cluster.accounting.is_kept
+    archive, is_kept = archive_mount(cluster), cluster.accounting.is_kept
     # The cluster's own database is restored in its own pod.
     backup = cluster.backup if cluster.accounting.external is not None else None
     slurmdbd = container(
@@ -163,7 +163,7 @@ def build_slurmdbd(cluster: Cluster, pods: PodDefaults) -> Manifest:
         "slurmdbd.sh",
         [
             *(mount("config", paths.SLURMDBD, read_only=True), mount("etc", paths.SLURM), *MUNGE_SOCKET),
-            *(users_mount(identity), *client_mounts(cluster)),
+            *(users_mount(cluster), *client_mounts(cluster)),
             *(mount("jwt", paths.JWT, read_only=True), mount("run", "/run"), mount("tmp", "/tmp")),  # noqa: S108
             *([build_mount(archive)] if archive else []),
             *program_mounts("database"),
@@ -194,7 +194,7 @@ def build_slurmdbd(cluster: Cluster, pods: PodDefaults) -> Manifest:
         "containers": [slurmdbd, *([accounts_sidecar(cluster, pods)] if is_kept else [])],
         "volumes": [
             config_volume("config", object_name(cluster.name, "slurmdbd-config")),
-            users_volume(cluster.name, users_name(cluster.name), identity),
+            users_volume(cluster),
             *(*client_volumes(cluster), secret_volume("jwt", jwt_secret_name(cluster.name))),
             *(accounts_volumes(cluster) if is_kept else []),
             *program_volumes(pods, *programs),

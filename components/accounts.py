@@ -17,7 +17,7 @@ from components.pods import (
     program_command,
     program_mounts,
 )
-from components.users import identity_volume, users_mount
+from components.users import users_mount
 from configs.models.cluster import Cluster
 from configs.render import accounts
 from names import paths
@@ -39,7 +39,7 @@ def accounts_sidecar(cluster: Cluster, pods: PodDefaults) -> Manifest:
         "",
         [
             *(mount("accounts", _PATH, read_only=True), *program_mounts("account_sync")),
-            *(mount("slurm-config", paths.SLURM, read_only=True), users_mount(identity_volume(cluster))),
+            *(mount("slurm-config", paths.SLURM, read_only=True), users_mount(cluster)),
             *(mount("accounts-tmp", "/tmp"), *MUNGE_SOCKET),  # noqa: S108 - a mount of the pod's own
         ],
         command=program_command("account_sync", f"{_PATH}/{accounts.FILE}"),

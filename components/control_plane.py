@@ -40,7 +40,7 @@ from components.pods import (
     service,
     tcp_probe,
 )
-from components.users import identity_volume, users_mount, users_name, users_volume
+from components.users import users_mount, users_volume
 from configs.models.cluster import Cluster
 from names import paths, ports, variables
 from slurm.maintenance import Policy, write_policy
@@ -140,8 +140,7 @@ def build_slurmctld(cluster: Cluster, pods: PodDefaults) -> Manifest:
 
 def _slurmctld_pod(cluster: Cluster, pods: PodDefaults) -> Manifest:
     config, state = mount("config", paths.SLURM, read_only=True), mount("state", paths.SLURMCTLD)
-    identity = identity_volume(cluster)
-    users = users_mount(identity)
+    users = users_mount(cluster)
     backup, mail, receivers = cluster.backup, cluster.notifications.smtp, cluster.notifications.receivers
     slurmctld = container(
         pods,
@@ -229,7 +228,7 @@ def _slurmctld_pod(cluster: Cluster, pods: PodDefaults) -> Manifest:
         ],
         "volumes": [
             config_volume("config", slurm_config_name(cluster.name)),
-            users_volume(cluster.name, users_name(cluster.name), identity),
+            users_volume(cluster),
             secret_volume("jwt", jwt_secret_name(cluster.name)),
             *(empty_volume("run"), empty_volume("tmp"), empty_volume("reconfigure-tmp")),
             *(scripts_volume(pods), *program_volumes(pods, *programs), *munge_volumes(pods)),
@@ -253,8 +252,7 @@ def build_slurmrestd(cluster: Cluster, pods: PodDefaults) -> Manifest:
 
     Beside it runs the program that lists the running jobs, with the same user and as little.
     """
-    identity = identity_volume(cluster)
-    config, users = mount("config", paths.SLURM, read_only=True), users_mount(identity)
+    config, users = mount("config", paths.SLURM, read_only=True), users_mount(cluster)
     running_jobs = container(
         pods,
         "jobs",
@@ -287,7 +285,7 @@ def build_slurmrestd(cluster: Cluster, pods: PodDefaults) -> Manifest:
         "containers": [slurmrestd, running_jobs],
         "volumes": [
             config_volume("config", slurm_config_name(cluster.name)),
-            users_volume(cluster.name, users_name(cluster.name), identity),
+            users_volume(cluster),
             empty_volume("tmp"),
             *(scripts_volume(pods), *program_volumes(pods, "running_jobs")),
         ],

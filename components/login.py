@@ -30,7 +30,7 @@ from components.pods import (
 )
 from components.shared_mounts import build_mount, build_volume, shared_mounts
 from components.shared_root import settings_name
-from components.users import identity_volume, keys_mount, user_keys_name, users_mount, users_name
+from components.users import keys_mount, user_keys_name, users_mount, users_name
 from configs.models.cluster import Cluster
 from configs.render import login
 from names import paths, ports, variables
@@ -104,7 +104,7 @@ def build_deployment(cluster: Cluster, pods: PodDefaults) -> Manifest:
 
 
 def _pod(cluster: Cluster, pods: PodDefaults) -> Manifest:
-    identity, mounts = identity_volume(cluster), shared_mounts(cluster, cluster.storage.mounts)
+    mounts = shared_mounts(cluster, cluster.storage.mounts)
     has_root, ssh_to_nodes = cluster.storage.root is not None, cluster.login.ssh_to_nodes
     users = [config_volume("users", users_name(cluster.name)), config_volume("user-keys", user_keys_name(cluster.name))]
     drain_grace_s = cluster.login.drain_grace_s
@@ -113,7 +113,7 @@ def _pod(cluster: Cluster, pods: PodDefaults) -> Manifest:
         "login",
         "",
         [
-            *(users_mount(identity), keys_mount(identity)),
+            *(users_mount(cluster), keys_mount(cluster)),
             *(mount("host-keys", paths.HOST_KEYS, read_only=True), mount("run", paths.SLURM_RUN), *MUNGE_SOCKET),
             *(mount("settings", paths.LOGIN, read_only=True), *program_mounts("login")),
             *([mount("node-host-keys", paths.NODE_HOST_KEYS, read_only=True)] if ssh_to_nodes else []),
@@ -148,7 +148,7 @@ def _pod(cluster: Cluster, pods: PodDefaults) -> Manifest:
         "initContainers": [munged(pods, origin=f"{object_name(cluster.name, 'login')}.{cluster.namespace}.svc")],
         "containers": [sshd],
         "volumes": [
-            *([] if identity else users),
+            *(users if cluster.login.ldap is None else []),
             *(secret_volume("host-keys", object_name(cluster.name, "login-host-keys"), mode=0o400), empty_volume("run")),
             config_volume("settings", object_name(cluster.name, "login-settings")),
             *([secret_volume("node-host-keys", node_secret_name(cluster.name), mode=0o400)] if ssh_to_nodes else []),

@@ -41,7 +41,7 @@ from components.pods import (
 )
 from components.shared_mounts import build_mount, build_volume, shared_mounts
 from components.shared_root import settings_name
-from components.users import identity_volume, keys_mount, user_keys_name, users_mount, users_name
+from components.users import keys_mount, user_keys_name, users_mount, users_name
 from configs.models.cluster import Cluster
 from configs.models.health_checks import looks_at
 from configs.models.node_set import NodeSet as NodeSetConfig
@@ -142,7 +142,7 @@ def build_node_set(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig)
 
 def _pod(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) -> Manifest:
     pool = cluster.node_pool(node_set.pool)
-    has_ssh, has_ldap = cluster.login.ssh_to_nodes, identity_volume(cluster) is not None
+    has_ssh, has_ldap = cluster.login.ssh_to_nodes, cluster.login.ldap is not None
     return {
         # With the host name that the controller sets, the name of a node resolves before it is ready.
         "subdomain": object_name(cluster.name, "slurmd"),
@@ -207,7 +207,7 @@ def _slurmd(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) -> Man
     shape = shape_of(cluster, node_set)
     declared_gpus = build_declared_gpus(shape, machine_of(cluster.node_pool(node_set.pool)))
     job_processes, job_disks = slurm.job_processes(cluster), slurm.job_disks(node_set)
-    identity, has_ssh = identity_volume(cluster), cluster.login.ssh_to_nodes
+    has_ssh = cluster.login.ssh_to_nodes
     simulates_exporter = _simulates_exporter(cluster, node_set)
     env = {
         variables.NODESET: node_set.name,
@@ -222,14 +222,14 @@ def _slurmd(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) -> Man
         **({variables.GPU_METRICS: "1"} if simulates_exporter else {}),
     }
     mounts = [
-        *(users_mount(identity), munge_key_mount(), mount("spool", SPOOL_PATH)),
+        *(users_mount(cluster), munge_key_mount(), mount("spool", SPOOL_PATH)),
         *program_mounts(*_programs(cluster, node_set)),
         *(mount("run", paths.SLURM_RUN), mount("shm", "/dev/shm")),  # noqa: S108 - a mount of the pod's own
         *(build_mount(shared) for shared in shared_mounts(cluster, cluster.mounts_of(node_set))),
         *(mount(claim.name, claim.mount_path) for claim in node_set.volume_claims),
         *([mount("root", paths.ROOT_SETTINGS, read_only=True)] if cluster.storage.root is not None else []),
         *(mount(name, path) for name, path in _JOB_FOLDERS.items() if _shares_disk(node_set, path)),
-        *([mount("node-host-keys", paths.NODE_HOST_KEYS, read_only=True), keys_mount(identity)] if has_ssh else []),
+        *([mount("node-host-keys", paths.NODE_HOST_KEYS, read_only=True), keys_mount(cluster)] if has_ssh else []),
         *([mount("place", paths.PLACE, read_only=True)] if cluster.topologies else []),
         *([mount("gpu-jobs", GPU_JOBS_PATH)] if _has_exporter(cluster, node_set) else []),
     ]

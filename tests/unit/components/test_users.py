@@ -6,8 +6,8 @@ import pytest
 
 from components import accounting, control_plane, login, node_set
 from components.labels import Manifest
-from components.shared_mounts import root_mount
 from components.users import users_volume
+from configs.models.storage import Source, Storage
 from tests.unit.components.examples import PODS
 from tests.unit.components.stacks import DEV, H100
 from tests.unit.components.structure import structural_faults
@@ -71,5 +71,9 @@ def test_structure_of_pods_with_the_folder_is_kubernetes_own(name: str) -> None:
 
 
 def test_host_path_is_mounted_as_it_is() -> None:
-    assert users_volume("dev", "dev-users", root_mount(DEV))["hostPath"]["path"] == "/var/lib/slipway/dev/shared"
-    assert users_volume("dev", "dev-users", None)["configMap"]["name"] == "dev-users"
+    on_the_machine = Storage(shared_root=Source(host_path="/srv/shared"), home=H100.storage.home)
+    assert users_volume(H100.model_copy(update={"storage": on_the_machine}))["hostPath"]["path"] == "/srv/shared"
+
+
+def test_users_of_the_config_are_in_a_config_map() -> None:
+    assert users_volume(DEV)["configMap"]["name"] == "dev-users"
