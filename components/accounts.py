@@ -19,15 +19,44 @@ from components.pods import (
 )
 from components.users import users_mount
 from configs.models.cluster import Cluster
-from configs.render import accounts
+from configs.render.accounts import settings_of
 from names import paths
+from programs.account_sync.settings import FILE, Settings, WantedAccount, WantedQos, to_json
 
 _PATH = "/etc/slipway/accounts"
+_SLURM_USER = "slurm"
+
+
+def build_settings(cluster: Cluster) -> Settings:
+    """The file of the program, from the config."""
+    accounting = cluster.accounting
+    return Settings(
+        cluster=cluster.name,
+        qos={qos.name: WantedQos(qos.description, settings_of(qos)) for qos in accounting.qos},
+        accounts={
+            account.name: WantedAccount(
+                parent=account.parent,
+                description=account.description,
+                organization=account.organization,
+                settings=settings_of(account),
+                users=account.users,
+                groups=account.groups,
+                per_user={name: settings_of(each) for name, each in account.per_user.items()},
+            )
+            for account in accounting.accounts
+        },
+        defaults={user: account.name for account in accounting.accounts for user in account.default_for},
+        # Where associations are enforced, Slurm's own user needs an association, too: its jobs are the health checks.
+        daemons=(_SLURM_USER,) if accounting.enforce else (),
+        default_account=accounting.default_account or "",
+        people=tuple(user.name for user in cluster.login.users),
+        directory=cluster.login.ldap is not None,
+    )
 
 
 def build_accounts(cluster: Cluster) -> Manifest:
     """The wanted accounts, under a fixed name, so that a change is taken over within seconds and restarts nothing."""
-    files = {accounts.FILE: accounts.render(cluster, has_directory=cluster.login.ldap is not None)}
+    files = {FILE: to_json(build_settings(cluster))}
     return config_map(object_name(cluster.name, "accounts"), cluster.namespace, labels(cluster.name, "slurmdbd"), files)
 
 
@@ -42,7 +71,7 @@ def accounts_sidecar(cluster: Cluster, pods: PodDefaults) -> Manifest:
             *(mount("slurm-config", paths.SLURM, read_only=True), users_mount(cluster)),
             *(mount("accounts-tmp", "/tmp"), *MUNGE_SOCKET),  # noqa: S108 - a mount of the pod's own
         ],
-        command=program_command("account_sync", f"{_PATH}/{accounts.FILE}"),
+        command=program_command("account_sync", f"{_PATH}/{FILE}"),
         workingDir=paths.PACKAGES,
         requests=("10m", "32Mi"),
         # SlurmUser: only Slurm's own user and root may change accounts.
