@@ -4,7 +4,6 @@ Jobs and reservations come from the program beside slurmrestd; how jobs are warn
 it runs with counts. Times are UTC, as in Slurm's pods.
 """
 
-import json
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -95,7 +94,7 @@ def read_live_policy(stateful_sets: Sequence[dict[str, Any]]) -> Policy | None:
         for container in each["spec"]["template"]["spec"]["containers"]:
             if container["name"] == _CONTAINER:
                 try:
-                    return read_policy(json.loads(container["command"][-1]))
+                    return read_policy(container["command"][-1])
                 except (KeyError, IndexError, TypeError, ValueError) as error:
                     raise SlipwayError(f"The container {_CONTAINER} of slurmctld is of another release: {error}") from None
     return None

@@ -3,24 +3,15 @@
 The server is the cluster's own, on its own disk, or an external database; then only slurmdbd is made here.
 """
 
-from typing import NotRequired, TypedDict
-
 import pulumi
 
 from components import network
-from components.accounts import AccountsArgs, accounts_args, accounts_sidecar, accounts_volumes, build_accounts
-from components.backup import DATABASE_PROGRAMS, BackupArgs, backup_args, build_database_restore, build_folders, restore_volumes
-from components.claims import ClaimArgs, claim_args, claim_retention, claim_template
-from components.database import (
-    ExternalDatabaseArgs,
-    client_env,
-    client_mounts,
-    client_volumes,
-    external_database,
-    password_secret,
-)
+from components.accounts import accounts_sidecar, accounts_volumes, build_accounts
+from components.backup import DATABASE_PROGRAMS, build_database_restore, build_folders, restore_volumes
+from components.claims import claim_retention, claim_template
+from components.database import client_env, client_mounts, client_volumes, password_secret
 from components.generations import newest_key, pod_marks
-from components.labels import Manifest, labels, metadata, object_name, selector
+from components.labels import Manifest, jwt_secret_name, labels, metadata, object_name, selector
 from components.objects import CLAIMS, config_map, content_name, declare, secret
 from components.pods import (
     DAEMON_MEMORY,
@@ -45,8 +36,8 @@ from components.pods import (
     service,
     tcp_probe,
 )
-from components.shared_mounts import SharedMountArgs, build_mount, build_volume, shared_mount
-from components.users import identity_volume, users_mount, users_name, users_volume
+from components.shared_mounts import SharedMount, build_mount, build_volume
+from components.users import users_mount, users_volume
 from configs.models.cluster import Cluster
 from configs.render import slurm
 from names import annotations, paths, ports
@@ -64,67 +55,10 @@ _CONVERSION_S = 24 * 3600
 """Seconds that slurmdbd has for its start."""
 
 
-class AccountingArgs(TypedDict):
-    """What accounting needs to know."""
-
-    pods: PodDefaults
-    """What all pods of the cluster share."""
-    slurmdbd_conf: str
-    """Text of slurmdbd.conf without its password, which the start script adds."""
-    users: str
-    """Name of the ConfigMap with the cluster's users."""
-    identity: NotRequired[SharedMountArgs]
-    """The shared volume, where users come from LDAP: from its folder `identity` instead of the ConfigMap."""
-    jwt_secret: str
-    """Name of the Secret with the key that signs tokens."""
-    storage: NotRequired[ClaimArgs]
-    """The disk of the cluster's own database; left out where `external` is given."""
-    external: NotRequired[ExternalDatabaseArgs]
-    """A database that somebody else runs."""
-    archive: NotRequired[SharedMountArgs]
-    """Where slurmdbd writes what it purges to, in a folder of the cluster's name."""
-    backup: NotRequired[BackupArgs]
-    """Backups that an empty database is restored from."""
-    password_generation: int
-    """The password's generation: a higher number makes a new password; MariaDB and slurmdbd restart with it."""
-    jwt_generation: int
-    """The JWT key's generation: slurmdbd restarts with a new key."""
-    accounts: NotRequired[AccountsArgs]
-    """The wanted accounts, users and QOS; without it only administrators change them."""
-    deletion_protection: bool
-    """True: database and password cannot be deleted by a change of the stack, and the disk outlives it."""
-
-
-def accounting_args(cluster: Cluster, pods: PodDefaults) -> AccountingArgs:
-    """slurmdbd with a database of its own or an external database. Where the config declares accounts, also what keeps them in Slurm."""
-    made: AccountingArgs = {
-        "pods": pods,
-        "slurmdbd_conf": slurm.render_slurmdbd(cluster),
-        "users": users_name(cluster.name),
-        "jwt_secret": object_name(cluster.name, "jwt"),
-        "password_generation": cluster.keys.database,
-        "jwt_generation": cluster.keys.jwt,
-        "deletion_protection": cluster.deletion_protection,
-    }
-    if (identity := identity_volume(cluster)) is not None:
-        made["identity"] = identity
-    if (external := external_database(cluster)) is not None:
-        made["external"] = external
-    else:
-        made["storage"] = claim_args(cluster.accounting.disk)
-    if (archive := archive_mount(cluster)) is not None:
-        made["archive"] = archive
-    if cluster.backup is not None:
-        made["backup"] = backup_args(cluster, pods, cluster.backup)
-    if cluster.accounting.is_kept:
-        made["accounts"] = accounts_args(cluster)
-    return made
-
-
-def archive_mount(cluster: Cluster) -> SharedMountArgs | None:
+def archive_mount(cluster: Cluster) -> SharedMount | None:
     """Where slurmdbd's archives go, if anywhere."""
     archive = cluster.accounting.archive
-    return shared_mount("archive", slurm.ARCHIVE, archive.volume) if archive and cluster.accounting.enabled else None
+    return SharedMount("archive", slurm.ARCHIVE, archive.volume) if archive and cluster.accounting.enabled else None
 
 
 class Accounting(pulumi.ComponentResource):
@@ -135,47 +69,44 @@ class Accounting(pulumi.ComponentResource):
     database_secret: pulumi.Output[str]
     """Name of the Secret with the `password` of the database's user."""
 
-    def __init__(self, name: str, args: AccountingArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(self, name: str, cluster: Cluster, pods: PodDefaults, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:Accounting", name, {}, opts)
-        cluster, namespace = args["pods"]["cluster"], args["pods"]["namespace"]
-        needs = [declare(build_config(args), pulumi.ResourceOptions(parent=self))]
-        if "external" not in args:
-            needs.append(self._declare_database(args))
-        declare(service(args["pods"], "slurmdbd", ports.SLURMDBD), pulumi.ResourceOptions(parent=self))
-        declare(network.policy(args["pods"], "slurmdbd"), pulumi.ResourceOptions(parent=self))
-        if "accounts" in args:
-            needs.append(declare(build_accounts(args["pods"], args["accounts"]), pulumi.ResourceOptions(parent=self)))
-        declare(build_slurmdbd(args), pulumi.ResourceOptions(parent=self, depends_on=needs))
-        self.slurmdbd_address = pulumi.Output.from_input(f"{object_name(cluster, 'slurmdbd')}.{namespace}:{ports.SLURMDBD}")
-        self.database_secret = pulumi.Output.from_input(password_secret(cluster, args.get("external")))
+        child = pulumi.ResourceOptions(parent=self)
+        needs = [declare(build_config(cluster), child)]
+        if cluster.accounting.external is None:
+            needs.append(self._declare_database(cluster, pods))
+        declare(service(pods, "slurmdbd", ports.SLURMDBD), child)
+        declare(network.policy(pods, "slurmdbd"), child)
+        if cluster.accounting.is_kept:
+            needs.append(declare(build_accounts(cluster), child))
+        declare(build_slurmdbd(cluster, pods), pulumi.ResourceOptions(parent=self, depends_on=needs))
+        self.slurmdbd_address = pulumi.Output.from_input(f"{object_name(cluster.name, 'slurmdbd')}.{cluster.namespace}:{ports.SLURMDBD}")
+        self.database_secret = pulumi.Output.from_input(password_secret(cluster))
         self.register_outputs({"slurmdbd_address": self.slurmdbd_address, "database_secret": self.database_secret})
 
-    def _declare_database(self, args: AccountingArgs) -> pulumi.CustomResource:
+    def _declare_database(self, cluster: Cluster, pods: PodDefaults) -> pulumi.CustomResource:
         """The cluster's own MariaDB, which comes after the Secret with its password and before slurmdbd."""
-        cluster, namespace = args["pods"]["cluster"], args["pods"]["namespace"]
-        kept = pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"])
-        name = object_name(cluster, "mariadb")
-        data = {"password": newest_key(f"{name}-password", args["password_generation"], 40, kept)}
-        made = declare(secret(name, namespace, labels(cluster, "mariadb"), data), kept)
-        declare(service(args["pods"], "mariadb", ports.MARIADB), pulumi.ResourceOptions(parent=self))
-        declare(network.policy(args["pods"], "mariadb"), pulumi.ResourceOptions(parent=self))
-        lasting = pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"], depends_on=[made], ignore_changes=[CLAIMS])
-        return declare(build_mariadb(args), lasting)
+        child, protected = pulumi.ResourceOptions(parent=self), cluster.deletion_protection
+        kept = pulumi.ResourceOptions(parent=self, protect=protected)
+        name = object_name(cluster.name, "mariadb")
+        data = {"password": newest_key(f"{name}-password", cluster.keys.database, 40, kept)}
+        made = declare(secret(name, cluster.namespace, labels(cluster.name, "mariadb"), data), kept)
+        declare(service(pods, "mariadb", ports.MARIADB), child)
+        declare(network.policy(pods, "mariadb"), child)
+        lasting = pulumi.ResourceOptions(parent=self, protect=protected, depends_on=[made], ignore_changes=[CLAIMS])
+        return declare(build_mariadb(cluster, pods), lasting)
 
 
-def build_config(args: AccountingArgs) -> Manifest:
-    """The ConfigMap with slurmdbd.conf, under a fixed name."""
-    cluster = args["pods"]["cluster"]
-    name = object_name(cluster, "slurmdbd-config")
-    return config_map(name, args["pods"]["namespace"], labels(cluster, "slurmdbd"), {"slurmdbd.conf": args["slurmdbd_conf"]})
+def build_config(cluster: Cluster) -> Manifest:
+    """The ConfigMap with slurmdbd.conf, under a fixed name. The start script adds the password."""
+    files = {"slurmdbd.conf": slurm.render_slurmdbd(cluster)}
+    return config_map(object_name(cluster.name, "slurmdbd-config"), cluster.namespace, labels(cluster.name, "slurmdbd"), files)
 
 
-def build_mariadb(args: AccountingArgs) -> Manifest:
+def build_mariadb(cluster: Cluster, pods: PodDefaults) -> Manifest:
     """The StatefulSet of MariaDB: one replica on its own disk."""
-    pods = args["pods"]
-    cluster = pods["cluster"]
     data, run, tmp = mount("data", paths.MARIADB), mount("run", paths.MARIADB_RUN), mount("tmp", "/tmp")  # noqa: S108 - a mount of the pod's own
-    backup = args.get("backup")
+    backup = cluster.backup
     mariadb = container(
         pods,
         "mariadb",
@@ -196,42 +127,48 @@ def build_mariadb(args: AccountingArgs) -> Manifest:
         "securityContext": {"fsGroup": MYSQL_UID, "fsGroupChangePolicy": "OnRootMismatch"},
         "containers": [mariadb],
         "volumes": [
-            *(secret_volume("password", object_name(cluster, "mariadb")), empty_volume("run"), empty_volume("tmp"), scripts_volume(pods)),
+            *(
+                secret_volume("password", object_name(cluster.name, "mariadb")),
+                empty_volume("run"),
+                empty_volume("tmp"),
+                scripts_volume(pods),
+            ),
             *program_volumes(pods, *(DATABASE_PROGRAMS if backup else ())),
-            *(restore_volumes(backup) if backup else ()),
+            *(restore_volumes(pods, backup) if backup else ()),
         ],
     }
     if backup:
         # An init container has no probe that would end a long restore; and nobody reaches the database before it is whole.
-        pod["initContainers"] = build_database_restore(backup, [data, run, tmp])
+        pod["initContainers"] = build_database_restore(pods, backup, [data, run, tmp])
     return _stateful_set(
         pods,
         "mariadb",
         pod,
         {
-            "volumeClaimTemplates": [claim_template("data", args.get("storage", {"size": ""}))],
-            "persistentVolumeClaimRetentionPolicy": claim_retention(args["deletion_protection"]),
+            "volumeClaimTemplates": [claim_template("data", cluster.accounting.disk)],
+            "persistentVolumeClaimRetentionPolicy": claim_retention(cluster.deletion_protection),
         },
-        pod_marks(database=args["password_generation"]),
+        pod_marks(database=cluster.keys.database),
     )
 
 
-def build_slurmdbd(args: AccountingArgs) -> Manifest:
+def build_slurmdbd(cluster: Cluster, pods: PodDefaults) -> Manifest:
     """The StatefulSet of slurmdbd: never two at once, and nothing on disk."""
-    pods, external, backup, archive = args["pods"], args.get("external"), args.get("backup"), args.get("archive")
-    cluster = pods["cluster"]
+    archive, is_kept = archive_mount(cluster), cluster.accounting.is_kept
+    # The cluster's own database is restored in its own pod.
+    backup = cluster.backup if cluster.accounting.external is not None else None
     slurmdbd = container(
         pods,
         "slurmdbd",
         "slurmdbd.sh",
         [
             *(mount("config", paths.SLURMDBD, read_only=True), mount("etc", paths.SLURM), *MUNGE_SOCKET),
-            *(users_mount(args.get("identity")), *client_mounts(external)),
+            *(users_mount(cluster), *client_mounts(cluster)),
             *(mount("jwt", paths.JWT, read_only=True), mount("run", "/run"), mount("tmp", "/tmp")),  # noqa: S108
             *([build_mount(archive)] if archive else []),
             *program_mounts("database"),
         ],
-        env=client_env(cluster, external),
+        env=client_env(cluster),
         requests=("20m", "64Mi"),
         limit=DAEMON_MEMORY,
         ports=[{"name": "slurmdbd", "containerPort": ports.SLURMDBD}],
@@ -244,32 +181,31 @@ def build_slurmdbd(args: AccountingArgs) -> Manifest:
     )
     before: list[Manifest] = []
     if archive:
-        before.append(build_folders(pods, archive, {f"{archive['mount_path']}/{cluster}": SLURM_UID}))
-    if backup and external:
-        reach = [*client_mounts(external), mount("tmp", "/tmp")]  # noqa: S108
-        before += build_database_restore(backup, reach, client_env(cluster, external))
-    accounts = args.get("accounts")
-    programs = ["munged", *(DATABASE_PROGRAMS if backup and external else ("database",)), *(["account_sync"] if accounts else [])]
+        before.append(build_folders(pods, archive, {f"{archive.mount_path}/{cluster.name}": SLURM_UID}))
+    if backup:
+        reach = [*client_mounts(cluster), mount("tmp", "/tmp")]  # noqa: S108
+        before += build_database_restore(pods, backup, reach, client_env(cluster))
+    programs = ["munged", *(DATABASE_PROGRAMS if backup else ("database",)), *(["account_sync"] if is_kept else [])]
     pod: Manifest = {
         "terminationGracePeriodSeconds": 60,
         "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
         "securityContext": {"fsGroup": SLURM_UID},
         "initContainers": [munged(pods), *before],
-        "containers": [slurmdbd, *([accounts_sidecar(pods, accounts, args.get("identity"))] if accounts else [])],
+        "containers": [slurmdbd, *([accounts_sidecar(cluster, pods)] if is_kept else [])],
         "volumes": [
-            config_volume("config", object_name(cluster, "slurmdbd-config")),
-            users_volume(cluster, args["users"], args.get("identity")),
-            *(*client_volumes(cluster, external), secret_volume("jwt", args["jwt_secret"])),
-            *(accounts_volumes(pods, accounts) if accounts else []),
+            config_volume("config", object_name(cluster.name, "slurmdbd-config")),
+            users_volume(cluster),
+            *(*client_volumes(cluster), secret_volume("jwt", jwt_secret_name(cluster.name))),
+            *(accounts_volumes(cluster) if is_kept else []),
             *program_volumes(pods, *programs),
             *(empty_volume("etc", in_memory=True), empty_volume("run"), empty_volume("tmp"), scripts_volume(pods), *munge_volumes(pods)),
-            *([build_volume(cluster, archive)] if archive else []),
-            *(restore_volumes(backup) if backup and external else []),
+            *([build_volume(cluster.name, archive)] if archive else []),
+            *(restore_volumes(pods, backup) if backup else []),
         ],
     }
     # slurmdbd takes over a changed file by a restart, which costs nothing; the annotation causes the restart.
-    config = {annotations.CONFIG: content_name("slurmdbd", {"conf": args["slurmdbd_conf"]})}
-    keys = pod_marks(database=args["password_generation"], jwt=args["jwt_generation"])
+    config = {annotations.CONFIG: content_name("slurmdbd", {"conf": slurm.render_slurmdbd(cluster)})}
+    keys = pod_marks(database=cluster.keys.database, jwt=cluster.keys.jwt)
     return _stateful_set(pods, "slurmdbd", pod, {}, {**config, **keys})
 
 

@@ -3,8 +3,6 @@
 What the sidecar does is in programs/account_sync. The pod that it is part of is in `accounting`.
 """
 
-from typing import TypedDict
-
 from components.labels import Manifest, labels, object_name, slurm_config_name
 from components.objects import config_map
 from components.pods import (
@@ -19,41 +17,50 @@ from components.pods import (
     program_command,
     program_mounts,
 )
-from components.shared_mounts import SharedMountArgs
 from components.users import users_mount
 from configs.models.cluster import Cluster
-from configs.render import accounts
+from configs.render.accounts import settings_of
 from names import paths
+from programs.account_sync.settings import FILE, Settings, WantedAccount, WantedQos, to_json
 
 _PATH = "/etc/slipway/accounts"
+_SLURM_USER = "slurm"
 
 
-class AccountsArgs(TypedDict):
-    """What is kept in Slurm's database."""
+def build_settings(cluster: Cluster) -> Settings:
+    """The file of the program, from the config."""
+    accounting = cluster.accounting
+    return Settings(
+        cluster=cluster.name,
+        qos={qos.name: WantedQos(qos.description, settings_of(qos)) for qos in accounting.qos},
+        accounts={
+            account.name: WantedAccount(
+                parent=account.parent,
+                description=account.description,
+                organization=account.organization,
+                settings=settings_of(account),
+                users=account.users,
+                groups=account.groups,
+                per_user={name: settings_of(each) for name, each in account.per_user.items()},
+            )
+            for account in accounting.accounts
+        },
+        defaults={user: account.name for account in accounting.accounts for user in account.default_for},
+        # Where associations are enforced, Slurm's own user needs an association, too: its jobs are the health checks.
+        daemons=(_SLURM_USER,) if accounting.enforce else (),
+        default_account=accounting.default_account or "",
+        people=tuple(user.name for user in cluster.login.users),
+        directory=cluster.login.ldap is not None,
+    )
 
-    file: str
-    """Name of the file, for the program that reads it."""
-    text: str
-    """The wanted accounts, users and QOS."""
-    slurm_config: str
-    """Name of the ConfigMap with slurm.conf."""
 
-
-def accounts_args(cluster: Cluster) -> AccountsArgs:
-    return {
-        "file": accounts.FILE,
-        "text": accounts.render(cluster, has_directory=cluster.login.ldap is not None),
-        "slurm_config": slurm_config_name(cluster.name),
-    }
-
-
-def build_accounts(pods: PodDefaults, args: AccountsArgs) -> Manifest:
+def build_accounts(cluster: Cluster) -> Manifest:
     """The wanted accounts, under a fixed name, so that a change is taken over within seconds and restarts nothing."""
-    cluster = pods["cluster"]
-    return config_map(object_name(cluster, "accounts"), pods["namespace"], labels(cluster, "slurmdbd"), {args["file"]: args["text"]})
+    files = {FILE: to_json(build_settings(cluster))}
+    return config_map(object_name(cluster.name, "accounts"), cluster.namespace, labels(cluster.name, "slurmdbd"), files)
 
 
-def accounts_sidecar(pods: PodDefaults, args: AccountsArgs, identity: SharedMountArgs | None) -> Manifest:
+def accounts_sidecar(cluster: Cluster, pods: PodDefaults) -> Manifest:
     """The sidecar that keeps Slurm's accounts. Beside slurmdbd, because there is never more than one of it, and munge is there."""
     return container(
         pods,
@@ -61,10 +68,10 @@ def accounts_sidecar(pods: PodDefaults, args: AccountsArgs, identity: SharedMoun
         "",
         [
             *(mount("accounts", _PATH, read_only=True), *program_mounts("account_sync")),
-            *(mount("slurm-config", paths.SLURM, read_only=True), users_mount(identity)),
+            *(mount("slurm-config", paths.SLURM, read_only=True), users_mount(cluster)),
             *(mount("accounts-tmp", "/tmp"), *MUNGE_SOCKET),  # noqa: S108 - a mount of the pod's own
         ],
-        command=program_command("account_sync", f"{_PATH}/{args['file']}"),
+        command=program_command("account_sync", f"{_PATH}/{FILE}"),
         workingDir=paths.PACKAGES,
         requests=("10m", "32Mi"),
         # SlurmUser: only Slurm's own user and root may change accounts.
@@ -72,10 +79,10 @@ def accounts_sidecar(pods: PodDefaults, args: AccountsArgs, identity: SharedMoun
     )
 
 
-def accounts_volumes(pods: PodDefaults, args: AccountsArgs) -> list[Manifest]:
+def accounts_volumes(cluster: Cluster) -> list[Manifest]:
     """The volumes of the sidecar's own, but for its program's: those of all programs of a pod are made at once."""
     return [
-        config_volume("accounts", object_name(pods["cluster"], "accounts")),
-        config_volume("slurm-config", args["slurm_config"]),
+        config_volume("accounts", object_name(cluster.name, "accounts")),
+        config_volume("slurm-config", slurm_config_name(cluster.name)),
         empty_volume("accounts-tmp"),
     ]

@@ -5,11 +5,10 @@ an init container: it acts on an empty database or an empty disk alone, and wait
 """
 
 from collections.abc import Mapping
-from typing import NotRequired, TypedDict
 
 import pulumi
 
-from components.database import ExternalDatabaseArgs, client_env, client_mounts, client_volumes, external_database
+from components.database import client_env, client_mounts, client_volumes
 from components.labels import Manifest, labels, metadata, object_name
 from components.objects import config_map, declare
 from components.pods import (
@@ -27,7 +26,7 @@ from components.pods import (
     program_volumes,
     scripts_volume,
 )
-from components.shared_mounts import SharedMountArgs, build_mount, build_volume, shared_mount
+from components.shared_mounts import SharedMount, build_mount, build_volume
 from configs.models.backup import Backup as BackupConfig
 from configs.models.cluster import Cluster
 from names import paths, variables
@@ -40,85 +39,49 @@ _DUMP_S = 6 * 3600
 """A large database on a slow volume."""
 
 
-class BackupArgs(TypedDict):
-    """What backups need to know."""
-
-    pods: PodDefaults
-    """What all pods of the cluster share."""
-    volume: SharedMountArgs
-    """Where they are kept, in a folder of the cluster's name."""
-    schedule: str
-    """When the database is dumped: cron's five fields."""
-    keep: int
-    """How many stay."""
-    state_interval_s: int
-    """Time between copies of slurmctld's state, in seconds."""
-    restore_from: str
-    """latest, a time, nothing, or empty while nobody has decided."""
-    has_database: bool
-    """False where there is no accounting; then only slurmctld's state is backed up."""
-    external: NotRequired[ExternalDatabaseArgs]
-    """The database where it is not the cluster's own."""
-
-
-def backup_mount(backup: BackupConfig) -> SharedMountArgs:
+def backup_mount(backup: BackupConfig) -> SharedMount:
     """Where backups are kept."""
-    return shared_mount("backup", paths.BACKUP, backup.volume)
-
-
-def backup_args(cluster: Cluster, pods: PodDefaults, backup: BackupConfig) -> BackupArgs:
-    made: BackupArgs = {
-        "pods": pods,
-        "volume": backup_mount(backup),
-        "schedule": backup.schedule,
-        "keep": backup.keep,
-        "state_interval_s": backup.state_interval_s,
-        "restore_from": backup.restore_from or "",
-        "has_database": cluster.accounting.enabled,
-    }
-    if (external := external_database(cluster)) is not None:
-        made["external"] = external
-    return made
+    return SharedMount("backup", paths.BACKUP, backup.volume)
 
 
 class Backup(pulumi.ComponentResource):
     """The CronJob of the database's backup, and the word that restores wait for. A change of either restarts nothing."""
 
     restore_from: pulumi.Output[str]
-    """What an empty database or disk is filled from."""
+    """What an empty database or disk is filled from; empty while nobody has decided."""
 
-    def __init__(self, name: str, args: BackupArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, cluster: Cluster, pods: PodDefaults, backup: BackupConfig, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
         super().__init__("slipway:index:Backup", name, {}, opts)
-        declare(build_decision(args), pulumi.ResourceOptions(parent=self))
-        if args["has_database"]:
-            declare(build_cron_job(args), pulumi.ResourceOptions(parent=self))
-        self.restore_from = pulumi.Output.from_input(args["restore_from"])
+        declare(build_decision(cluster, backup), pulumi.ResourceOptions(parent=self))
+        if cluster.accounting.enabled:
+            declare(build_cron_job(cluster, pods, backup), pulumi.ResourceOptions(parent=self))
+        self.restore_from = pulumi.Output.from_input(backup.restore_from or "")
         self.register_outputs({"restore_from": self.restore_from})
 
 
-def build_decision(args: BackupArgs) -> Manifest:
+def build_decision(cluster: Cluster, backup: BackupConfig) -> Manifest:
     """The ConfigMap that restores read, also while they wait: a change reaches them in about a minute."""
-    pods = args["pods"]
-    name = object_name(pods["cluster"], "restore")
-    return config_map(name, pods["namespace"], labels(pods["cluster"], "backup"), {"from": args["restore_from"]})
+    name = object_name(cluster.name, "restore")
+    return config_map(name, cluster.namespace, labels(cluster.name, "backup"), {"from": backup.restore_from or ""})
 
 
-def build_cron_job(args: BackupArgs) -> Manifest:
+def build_cron_job(cluster: Cluster, pods: PodDefaults, backup: BackupConfig) -> Manifest:
     """The CronJob that dumps the database. By hand: `kubectl create job --from=cronjob/<cluster>-backup NAME`."""
-    pods, external = args["pods"], args.get("external")
-    cluster = pods["cluster"]
+    volume = backup_mount(backup)
     dump = container(
         pods,
         "backup",
         "",
         [
-            *(*client_mounts(external), build_mount(args["volume"]), mount("tmp", "/tmp")),  # noqa: S108 - a mount of the pod's own
+            *(*client_mounts(cluster), build_mount(volume), mount("tmp", "/tmp")),  # noqa: S108 - a mount of the pod's own
             *program_mounts(*DATABASE_PROGRAMS),
         ],
         {
-            **client_env(cluster, external),
-            variables.BACKUP_KEEP: str(args["keep"]),
-            variables.STATE_BACKUP_S: str(args["state_interval_s"]),
+            **client_env(cluster),
+            variables.BACKUP_KEEP: str(backup.keep),
+            variables.STATE_BACKUP_S: str(backup.state_interval_s),
         },
         command=program_command("backup", module="database_backup"),
         workingDir=paths.PACKAGES,
@@ -128,27 +91,27 @@ def build_cron_job(args: BackupArgs) -> Manifest:
     )
     pod: Manifest = {
         "restartPolicy": "Never",
-        "initContainers": [build_folders(pods, args["volume"], backup_folders(cluster))],
+        "initContainers": [build_folders(pods, volume, backup_folders(cluster.name))],
         "containers": [dump],
         # Readable for the one user of this pod without an fsGroup, which would re-own the files of the backup volume.
         "volumes": [
-            *client_volumes(cluster, external, 0o444),
-            build_volume(cluster, args["volume"]),
+            *client_volumes(cluster, 0o444),
+            build_volume(cluster.name, volume),
             empty_volume("tmp"),
             *(scripts_volume(pods), *program_volumes(pods, *DATABASE_PROGRAMS)),
         ],
     }
-    about = labels(cluster, "backup")
+    about = labels(cluster.name, "backup")
     job = {"backoffLimit": 0, "activeDeadlineSeconds": _DUMP_S, "template": pod_template(pods, "backup", pod)}
     spec: Manifest = {
-        "schedule": args["schedule"],
+        "schedule": backup.schedule,
         "concurrencyPolicy": "Forbid",
         "startingDeadlineSeconds": 3600,
         "successfulJobsHistoryLimit": 3,
         "failedJobsHistoryLimit": 3,
         "jobTemplate": {"metadata": {"labels": about}, "spec": job},
     }
-    name = metadata(object_name(cluster, "backup"), pods["namespace"], about)
+    name = metadata(object_name(cluster.name, "backup"), cluster.namespace, about)
     return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": name, "spec": spec}
 
 
@@ -157,11 +120,11 @@ def backup_folders(cluster: str) -> dict[str, int]:
     return {f"{paths.BACKUP}/{cluster}/database": MYSQL_UID, f"{paths.BACKUP}/{cluster}/state": SLURM_UID}
 
 
-def build_folders(pods: PodDefaults, volume: SharedMountArgs, folders: Mapping[str, int]) -> Manifest:
+def build_folders(pods: PodDefaults, volume: SharedMount, folders: Mapping[str, int]) -> Manifest:
     """The init container that makes folders on a volume for users other than root."""
     return container(
         pods,
-        f"{volume['name']}-folders",
+        f"{volume.name}-folders",
         "own-folders.sh",
         [build_mount(volume)],
         {variables.FOLDERS: " ".join(f"{folder}:{uid}" for folder, uid in folders.items())},
@@ -176,46 +139,50 @@ def build_folders(pods: PodDefaults, volume: SharedMountArgs, folders: Mapping[s
     )
 
 
-def build_database_restore(args: BackupArgs, mounts: list[Manifest], env: Mapping[str, str] | None = None) -> list[Manifest]:
+def build_database_restore(
+    pods: PodDefaults, backup: BackupConfig, mounts: list[Manifest], env: Mapping[str, str] | None = None
+) -> list[Manifest]:
     """The init containers of a pod whose database can be restored: the folders, and the restore with what it writes to in `mounts`."""
-    return _restore(args, "database_restore", MYSQL_UID, [*mounts, *program_mounts(*DATABASE_PROGRAMS)], env)
+    return _restore(pods, backup, "database_restore", MYSQL_UID, [*mounts, *program_mounts(*DATABASE_PROGRAMS)], env)
 
 
-def build_state_restore(args: BackupArgs, state: Manifest) -> list[Manifest]:
+def build_state_restore(pods: PodDefaults, backup: BackupConfig, state: Manifest) -> list[Manifest]:
     """The init containers of slurmctld's pod, whose disk can be restored; `state` is its mount."""
-    return _restore(args, "state_restore", SLURM_UID, [state, *program_mounts(*STATE_PROGRAMS)])
+    return _restore(pods, backup, "state_restore", SLURM_UID, [state, *program_mounts(*STATE_PROGRAMS)])
 
 
-def _restore(args: BackupArgs, module: str, uid: int, mounts: list[Manifest], env: Mapping[str, str] | None = None) -> list[Manifest]:
-    pods = args["pods"]
+def _restore(
+    pods: PodDefaults, backup: BackupConfig, module: str, uid: int, mounts: list[Manifest], env: Mapping[str, str] | None = None
+) -> list[Manifest]:
+    volume = backup_mount(backup)
     restore = container(
         pods,
         "restore",
         "",
-        [*mounts, {**build_mount(args["volume"]), "readOnly": True}, mount("restore", paths.RESTORE, read_only=True)],
+        [*mounts, {**build_mount(volume), "readOnly": True}, mount("restore", paths.RESTORE, read_only=True)],
         env,
         command=program_command("backup", module=module),
         workingDir=paths.PACKAGES,
         securityContext=confined(uid),
         terminationMessagePolicy="FallbackToLogsOnError",
     )
-    return [build_folders(pods, args["volume"], backup_folders(pods["cluster"])), restore]
+    return [build_folders(pods, volume, backup_folders(pods["cluster"])), restore]
 
 
-def restore_volumes(args: BackupArgs) -> list[Manifest]:
+def restore_volumes(pods: PodDefaults, backup: BackupConfig) -> list[Manifest]:
     """The volumes of these."""
-    cluster = args["pods"]["cluster"]
-    return [build_volume(cluster, args["volume"]), config_volume("restore", object_name(cluster, "restore"))]
+    cluster = pods["cluster"]
+    return [build_volume(cluster, backup_mount(backup)), config_volume("restore", object_name(cluster, "restore"))]
 
 
-def build_state_backup(args: BackupArgs, state: Manifest) -> Manifest:
+def build_state_backup(pods: PodDefaults, backup: BackupConfig, state: Manifest) -> Manifest:
     """The sidecar of slurmctld that copies its state; `state` is the mount of its disk."""
     return container(
-        args["pods"],
+        pods,
         "state-backup",
         "",
-        [{**state, "readOnly": True}, build_mount(args["volume"]), *program_mounts(*STATE_PROGRAMS)],
-        {variables.STATE_BACKUP_S: str(args["state_interval_s"]), variables.BACKUP_KEEP: str(args["keep"])},
+        [{**state, "readOnly": True}, build_mount(backup_mount(backup)), *program_mounts(*STATE_PROGRAMS)],
+        {variables.STATE_BACKUP_S: str(backup.state_interval_s), variables.BACKUP_KEEP: str(backup.keep)},
         command=program_command("backup", module="state_backup"),
         workingDir=paths.PACKAGES,
         requests=("10m", "32Mi"),

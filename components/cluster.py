@@ -1,4 +1,4 @@
-"""One Slurm cluster from one config. Every part is a component that knows only its own arguments, which `<part>_args` in its file makes.
+"""One Slurm cluster from one config. Every part is a component that takes the config, and what all pods share.
 
 Config is parsed once, whole, before anything is registered: as a stack file has it, or a program in another language, which has the same
 keys. Leaves the Kubernetes cluster itself to others.
@@ -12,33 +12,33 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 import configs
-from components.accounting import Accounting, accounting_args
-from components.backup import Backup, backup_args
-from components.control_plane import SlurmControlPlane, control_plane_args
-from components.controllers import Controllers, controllers_args
+from components.accounting import Accounting
+from components.backup import Backup
+from components.control_plane import SlurmControlPlane
+from components.controllers import Controllers
 from components.declared_sets import build_declared_sets
 from components.deployed import build_deployed
-from components.disks import Disks, disks_args
-from components.ec2 import Ec2Program, ec2_args
-from components.gpu_runtime import GpuRuntime, gpu_runtime_args
-from components.guard import Guard, guard_args
+from components.disks import Disks
+from components.ec2 import Ec2Program
+from components.gpu_runtime import GpuRuntime
+from components.guard import Guard
 from components.health_checks import HealthChecks
-from components.host_keys import NodeHostKey, node_host_key_args
-from components.kinds import Kinds, kinds_args
+from components.host_keys import NodeHostKey
+from components.kinds import Kinds
 from components.labels import Manifest, labels, object_name
 from components.ldap import Identity
-from components.login import LoginNodes, login_args
+from components.login import LoginNodes
 from components.metrics import Metrics
-from components.munge import MungeSecret, munge_args
-from components.node_pool import GpuNodePool, node_pool_args
-from components.node_set import NodeSet, node_set_args
+from components.munge import MungeSecret
+from components.node_pool import GpuNodePool
+from components.node_set import NodeSet
 from components.objects import collecting, declare, immutable_config_map
-from components.observability import Observability, observability_args
-from components.page import StatusPage, page_args
+from components.observability import Observability
+from components.page import StatusPage
 from components.pods import SHARED_PACKAGES, PodDefaults, pod_defaults, service
-from components.shared_root import SharedRoot, shared_root_args
-from components.slurm_files import SlurmFiles, slurm_files_args
-from components.storage import SharedStorage, storage_args
+from components.shared_root import SharedRoot
+from components.slurm_files import SlurmFiles
+from components.storage import SharedStorage
 from components.users import build_users
 from configs import images
 from configs.cluster_args import SlurmClusterArgs
@@ -93,7 +93,7 @@ class SlurmCluster(pulumi.ComponentResource):
     ) -> tuple[SlurmControlPlane, LoginNodes]:
         """All parts of the cluster, each after what it needs."""
         lasting = pulumi.ResourceOptions(parent=self, provider=adopting)
-        kinds = Kinds(object_name(cluster.name, "kinds"), kinds_args(cluster), lasting)
+        kinds = Kinds(object_name(cluster.name, "kinds"), cluster, lasting)
         child = self._below_namespace(cluster, provider, adopting)
         scripts = build_programs(cluster, "scripts", _PROGRAMS / "start")
         programs = {folder.name: build_programs(cluster, folder.name, folder) for folder in program_folders(cluster)}
@@ -102,26 +102,26 @@ class SlurmCluster(pulumi.ComponentResource):
         mounted = [declare(manifest, child) for manifest in (*build_users(cluster), scripts, *programs.values())]
         shared: list[pulumi.Resource] = [
             *mounted,
-            SlurmFiles(object_name(cluster.name, "slurm-files"), slurm_files_args(cluster), child),
-            MungeSecret(object_name(cluster.name, "munge"), munge_args(cluster), child),
-            NodeHostKey(object_name(cluster.name, "node-host-key"), node_host_key_args(cluster), child),
+            SlurmFiles(object_name(cluster.name, "slurm-files"), cluster, child),
+            MungeSecret(object_name(cluster.name, "munge"), cluster, child),
+            NodeHostKey(object_name(cluster.name, "node-host-key"), cluster, child),
         ]
         storing = adopting if cluster.deletion_protection else provider  # what is kept is found there by the next stack
         claiming = pulumi.ResourceOptions(parent=self, provider=adopting, depends_on=mounted)
-        shared.append(Disks(object_name(cluster.name, "disks"), disks_args(cluster), claiming))
+        shared.append(Disks(object_name(cluster.name, "disks"), cluster, claiming))
         mounting = pulumi.ResourceOptions(parent=self, provider=storing, depends_on=[*mounted, shared[-1]])
-        shared.append(SharedStorage(object_name(cluster.name, "storage"), storage_args(cluster, pods), mounting))
+        shared.append(SharedStorage(object_name(cluster.name, "storage"), cluster, pods, mounting))
         if cluster.login.ldap is not None:
             self._declare_identity(cluster, cluster.login.ldap, pods, provider, shared)
         if (root := cluster.storage.root) is not None:
-            root_args = shared_root_args(cluster, pods, root, image_of(cluster, "root"))
             filling = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*shared])
-            shared.append(SharedRoot(object_name(cluster.name, "shared-root"), root_args, filling).settings)
+            image = image_of(cluster, "root")
+            shared.append(SharedRoot(object_name(cluster.name, "shared-root"), cluster, pods, root, image, filling).settings)
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=shared)
         control_plane = self._declare_control_plane(cluster, pods, provider, shared)
-        GpuRuntime(object_name(cluster.name, "gpu-runtime"), gpu_runtime_args(cluster), child)
+        GpuRuntime(object_name(cluster.name, "gpu-runtime"), cluster, child)
         pools = {
-            pool.name: GpuNodePool(object_name(cluster.name, f"pool-{pool.name}"), node_pool_args(cluster, pods, pool), after)
+            pool.name: GpuNodePool(object_name(cluster.name, f"pool-{pool.name}"), cluster, pods, pool, after)
             for pool in cluster.node_pools
         }
         needs = [*shared, kinds, control_plane, declare(service(pods, "slurmd", ports.SLURMD, headless=True), child)]
@@ -129,16 +129,17 @@ class SlurmCluster(pulumi.ComponentResource):
         HealthChecks(object_name(cluster.name, "health-checks"), cluster, pods, after)
         if cluster.monitoring is not None:
             Metrics(object_name(cluster.name, "metrics"), cluster, pods, cluster.monitoring, after)
-        login = LoginNodes(object_name(cluster.name, "login"), login_args(cluster, pods), after)
+        login = LoginNodes(object_name(cluster.name, "login"), cluster, pods, after)
         if cluster.monitoring is not None:
-            observed = observability_args(cluster, pods, cluster.monitoring, image_of(cluster, "observability"))
-            Observability(object_name(cluster.name, "observability"), observed, after)
+            observability_pods = with_image(cluster, pods, "observability")
+            Observability(object_name(cluster.name, "observability"), cluster, observability_pods, cluster.monitoring, after)
+        controllers_pods = with_image(cluster, pods, "controllers")
         if cluster.page is not None:
-            StatusPage(object_name(cluster.name, "page"), page_args(cluster, pods, image_of(cluster, "controllers")), after)
+            StatusPage(object_name(cluster.name, "page"), cluster, controllers_pods, cluster.page, after)
         if cluster.ec2 is not None:
-            Ec2Program(object_name(cluster.name, "ec2"), ec2_args(cluster, pods, cluster.ec2, image_of(cluster, "controllers")), after)
+            Ec2Program(object_name(cluster.name, "ec2"), cluster, controllers_pods, cluster.ec2, after)
         if cluster.kubernetes.guard:
-            Guard(object_name(cluster.name, "guard"), guard_args(pods, image_of(cluster, "controllers")), after)
+            Guard(object_name(cluster.name, "guard"), controllers_pods, after)
         return control_plane, login
 
     def _below_namespace(
@@ -161,13 +162,12 @@ class SlurmCluster(pulumi.ComponentResource):
         needs = list(shared)
         if cluster.backup is not None:
             after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
-            needs = [*needs, Backup(object_name(cluster.name, "backup"), backup_args(cluster, pods, cluster.backup), after)]
+            needs = [*needs, Backup(object_name(cluster.name, "backup"), cluster, pods, cluster.backup, after)]
         if cluster.accounting.enabled:
-            args = accounting_args(cluster, pods)
             after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
-            needs = [*needs, Accounting(object_name(cluster.name, "accounting"), args, after)]
+            needs = [*needs, Accounting(object_name(cluster.name, "accounting"), cluster, pods, after)]
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
-        return SlurmControlPlane(object_name(cluster.name, "control-plane"), control_plane_args(cluster, pods), after)
+        return SlurmControlPlane(object_name(cluster.name, "control-plane"), cluster, pods, after)
 
     def _declare_node_sets(
         self,
@@ -180,15 +180,15 @@ class SlurmCluster(pulumi.ComponentResource):
         """The controllers and the node sets. The sets come after slurmctld and the controllers, so that they go before them: a set that
         goes is drained by the one and asks the other. Between them is the list of the sets, whose deletion waits until all are drained."""
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
-        args = controllers_args(cluster, pods, image_of(cluster, "controllers"))
-        needs = [*needs, Controllers(object_name(cluster.name, "controllers"), args, after)]
+        controllers_pods = with_image(cluster, pods, "controllers")
+        needs = [*needs, Controllers(object_name(cluster.name, "controllers"), cluster, controllers_pods, after)]
         if not cluster.kubernetes.wait_for_drains:
             listed = build_declared_sets(cluster.name, cluster.namespace, [node_set.name for node_set in cluster.node_sets])
             after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
             needs = [*needs, declare(listed, after)]
         for node_set in cluster.node_sets:
             served = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*needs, pools[node_set.pool]])
-            NodeSet(object_name(cluster.name, node_set.name), node_set_args(cluster, pods, node_set), served)
+            NodeSet(object_name(cluster.name, node_set.name), cluster, pods, node_set, served)
 
     def _declare_identity(
         self, cluster: Cluster, ldap: Ldap, pods: PodDefaults, provider: pulumi.ProviderResource, shared: list[pulumi.Resource]
@@ -203,6 +203,11 @@ def image_of(cluster: Cluster, name: str) -> str:
     said = cluster.images
     given = {"slurm": said.slurm, "root": said.root, "controllers": said.controllers, "observability": said.observability}[name]
     return given or images.default_reference(name, _ROOT)
+
+
+def with_image(cluster: Cluster, pods: PodDefaults, name: str) -> PodDefaults:
+    """What pods of another image share. `name` is a folder of images/."""
+    return {**pods, "image": image_of(cluster, name)}
 
 
 def provider_settings(cluster: Cluster) -> dict[str, Any]:

@@ -3,16 +3,13 @@
 One slurmctld on its own disk, rescheduled quickly: native high availability over a shared file system has lost jobs for others.
 """
 
-import json
-from typing import Any, NotRequired, TypedDict
-
 import pulumi
 
 from components import network
-from components.backup import STATE_PROGRAMS, BackupArgs, backup_args, build_state_backup, build_state_restore, restore_volumes
-from components.claims import ClaimArgs, claim_args, claim_retention, claim_template
+from components.backup import STATE_PROGRAMS, build_state_backup, build_state_restore, restore_volumes
+from components.claims import claim_retention, claim_template
 from components.generations import pod_marks
-from components.labels import Manifest, labels, metadata, object_name, outside_name, selector, slurm_config_name
+from components.labels import Manifest, jwt_secret_name, labels, metadata, object_name, outside_name, selector, slurm_config_name
 from components.mail import build_mail, mail_volumes
 from components.notify import PROGRAMS as NOTIFY_PROGRAMS
 from components.notify import build_notify, build_notify_settings, notify_volumes
@@ -43,11 +40,10 @@ from components.pods import (
     service,
     tcp_probe,
 )
-from components.shared_mounts import SharedMountArgs
-from components.users import identity_volume, users_mount, users_name, users_volume
+from components.users import users_mount, users_volume
 from configs.models.cluster import Cluster
-from configs.models.notifications import NewsReceiver, Smtp
 from names import paths, ports, variables
+from slurm.maintenance import Policy, write_policy
 
 _GRACE_S = 30
 """Seconds that slurmctld gets to save its state when it is stopped."""
@@ -66,68 +62,18 @@ _JOBS_MEMORY = "8Gi"
 """Six squeues, each at its own bound of 1 GiB, and what is made of their lines."""
 
 
-class ControlPlaneArgs(TypedDict):
-    """What the control plane needs to know."""
-
-    pods: PodDefaults
-    """What all pods of the cluster share."""
-    users: str
-    """Name of the ConfigMap with the cluster's users: slurmctld looks up submitting users there."""
-    identity: NotRequired[SharedMountArgs]
-    """The shared volume, where users come from LDAP: from its folder `identity` instead of the ConfigMap."""
-    state: ClaimArgs
-    """The disk of slurmctld's queue and job records."""
-    key_spread_s: int
-    """Seconds in which all kubelets bring a changed munge key to their pods."""
-    jwt_generation: int
-    """The JWT key's generation: slurmctld restarts with a new key."""
-    backup: NotRequired[BackupArgs]
-    """Where slurmctld's state is copied to, and restored from."""
-    mail: NotRequired[Smtp]
-    """The relay for mail about jobs."""
-    notify: NotRequired[tuple[NewsReceiver, ...]]
-    """Who is told of jobs and nodes; missing: nobody."""
-    maintenance: NotRequired[dict[str, Any]]
-    """What the program that warns jobs of maintenance goes by (slurm.maintenance.Policy); missing: jobs are not warned."""
-    deletion_protection: bool
-    """True: the queue cannot be deleted by a change of the stack, and its disk outlives it."""
-
-
-def control_plane_args(cluster: Cluster, pods: PodDefaults) -> ControlPlaneArgs:
-    made: ControlPlaneArgs = {
-        "pods": pods,
-        "users": users_name(cluster.name),
-        "state": claim_args(cluster.storage.state),
-        "key_spread_s": cluster.keys.spread_s,
-        "jwt_generation": cluster.keys.jwt,
-        "deletion_protection": cluster.deletion_protection,
-    }
-    if (identity := identity_volume(cluster)) is not None:
-        made["identity"] = identity
-    if cluster.backup is not None:
-        made["backup"] = backup_args(cluster, pods, cluster.backup)
-    if cluster.maintenance.enabled:
-        made["maintenance"] = maintenance_policy(cluster)
-    if cluster.notifications.smtp is not None:
-        made["mail"] = cluster.notifications.smtp
-    if cluster.notifications.receivers:
-        made["notify"] = cluster.notifications.receivers
-    return made
-
-
-def maintenance_policy(cluster: Cluster) -> dict[str, Any]:
+def build_policy(cluster: Cluster) -> Policy:
     """The config's `maintenance` as the program reads it. Where the cluster requeues no job by itself (`jobRequeue: false`), a job that
     Slurm may requeue has said so."""
     given = cluster.maintenance
-    declared = "Allowed" if given.requeue == "Declared" and not cluster.slurm.job_requeue else given.requeue
-    return {
-        "warn_before_s": given.warn_before_s,
-        "requeue_before_s": given.requeue_before_s,
-        "signal": "" if given.signal == "none" else given.signal,
-        "requeue": declared,
-        "comment_word": given.comment_word,
-        "reservation_prefix": given.reservation_prefix,
-    }
+    return Policy(
+        warn_before_s=given.warn_before_s,
+        requeue_before_s=given.requeue_before_s,
+        signal="" if given.signal == "none" else given.signal,
+        requeue="Allowed" if given.requeue == "Declared" and not cluster.slurm.job_requeue else given.requeue,
+        comment_word=given.comment_word,
+        reservation_prefix=given.reservation_prefix,
+    )
 
 
 class SlurmControlPlane(pulumi.ComponentResource):
@@ -138,23 +84,27 @@ class SlurmControlPlane(pulumi.ComponentResource):
     rest_url: pulumi.Output[str]
     """URL of slurmrestd inside the cluster; it wants a JWT."""
 
-    def __init__(self, name: str, args: ControlPlaneArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(self, name: str, cluster: Cluster, pods: PodDefaults, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:SlurmControlPlane", name, {}, opts)
-        cluster, namespace = args["pods"]["cluster"], args["pods"]["namespace"]
         plain = pulumi.ResourceOptions(parent=self)
-        priority = declare(build_priority_class(cluster, namespace), plain)
-        declare(service(args["pods"], "slurmctld", ports.SLURMCTLD, headless=True), plain)
-        kept = pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"], depends_on=[priority], ignore_changes=[CLAIMS])
-        if (notify := args.get("notify")) is not None:
-            declare(build_notify_settings(cluster, namespace, notify), plain)
+        priority = declare(build_priority_class(cluster.name, cluster.namespace), plain)
+        declare(service(pods, "slurmctld", ports.SLURMCTLD, headless=True), plain)
+        kept = pulumi.ResourceOptions(parent=self, protect=cluster.deletion_protection, depends_on=[priority], ignore_changes=[CLAIMS])
+        if receivers := cluster.notifications.receivers:
+            declare(build_notify_settings(cluster.name, cluster.namespace, receivers), plain)
         for component in ("slurmctld", "slurmrestd"):
-            declare(network.policy(args["pods"], component), plain)
-        declare(build_slurmctld(args), kept)
-        declare(build_rest_service(args["pods"]), plain)
-        declare(build_slurmrestd(args), pulumi.ResourceOptions(parent=self, depends_on=[priority]))
-        self.slurmctld_address = pulumi.Output.from_input(f"{object_name(cluster, 'slurmctld')}.{namespace}:{ports.SLURMCTLD}")
-        self.rest_url = pulumi.Output.from_input(f"http://{object_name(cluster, 'slurmrestd')}.{namespace}:{ports.SLURMRESTD}")
+            declare(network.policy(pods, component), plain)
+        declare(build_slurmctld(cluster, pods), kept)
+        declare(build_rest_service(pods), plain)
+        declare(build_slurmrestd(cluster, pods), pulumi.ResourceOptions(parent=self, depends_on=[priority]))
+        address = f"{object_name(cluster.name, 'slurmctld')}.{cluster.namespace}:{ports.SLURMCTLD}"
+        self.slurmctld_address, self.rest_url = pulumi.Output.from_input(address), pulumi.Output.from_input(rest_url(cluster))
         self.register_outputs({"slurmctld_address": self.slurmctld_address, "rest_url": self.rest_url})
+
+
+def rest_url(cluster: Cluster) -> str:
+    """URL of slurmrestd inside the Kubernetes cluster."""
+    return f"http://{object_name(cluster.name, 'slurmrestd')}.{cluster.namespace}:{ports.SLURMRESTD}"
 
 
 def priority_class_name(cluster: str, namespace: str) -> str:
@@ -173,37 +123,36 @@ def build_priority_class(cluster: str, namespace: str) -> Manifest:
     }
 
 
-def build_slurmctld(args: ControlPlaneArgs) -> Manifest:
+def build_slurmctld(cluster: Cluster, pods: PodDefaults) -> Manifest:
     """The StatefulSet of slurmctld: one replica, so its pod is `<cluster>-slurmctld-0`."""
-    pods = args["pods"]
-    cluster, name = pods["cluster"], object_name(pods["cluster"], "slurmctld")
+    name = object_name(cluster.name, "slurmctld")
     spec: Manifest = {
         "replicas": 1,
         "serviceName": name,
-        "selector": {"matchLabels": selector(cluster, "slurmctld")},
-        "template": pod_template(pods, "slurmctld", _slurmctld_pod(args), annotations=pod_marks(jwt=args["jwt_generation"])),
-        "volumeClaimTemplates": [claim_template("state", args["state"])],
-        "persistentVolumeClaimRetentionPolicy": claim_retention(args["deletion_protection"]),
+        "selector": {"matchLabels": selector(cluster.name, "slurmctld")},
+        "template": pod_template(pods, "slurmctld", _slurmctld_pod(cluster, pods), annotations=pod_marks(jwt=cluster.keys.jwt)),
+        "volumeClaimTemplates": [claim_template("state", cluster.storage.state)],
+        "persistentVolumeClaimRetentionPolicy": claim_retention(cluster.deletion_protection),
     }
-    about = metadata(name, pods["namespace"], labels(cluster, "slurmctld"))
+    about = metadata(name, cluster.namespace, labels(cluster.name, "slurmctld"))
     return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": about, "spec": spec}
 
 
-def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
-    pods = args["pods"]
-    config = mount("config", paths.SLURM, read_only=True)
-    users = users_mount(args.get("identity"))
+def _slurmctld_pod(cluster: Cluster, pods: PodDefaults) -> Manifest:
+    config, state = mount("config", paths.SLURM, read_only=True), mount("state", paths.SLURMCTLD)
+    users = users_mount(cluster)
+    backup, mail, receivers = cluster.backup, cluster.notifications.smtp, cluster.notifications.receivers
     slurmctld = container(
         pods,
         "slurmctld",
         "",
         [
-            *(config, users, *MUNGE_SOCKET, mount("state", paths.SLURMCTLD), mount("jwt", paths.JWT, read_only=True)),
+            *(config, users, *MUNGE_SOCKET, state, mount("jwt", paths.JWT, read_only=True)),
             *(mount("run", "/run"), mount("tmp", "/tmp")),  # noqa: S108 - a mount of the pod's own
             # Of the scripts, slurmctld runs those for PrologSlurmctld and MailProg.
-            *(*program_mounts("slurmctld", *(("mail",) if "mail" in args else ())), scripts_mount()),
+            *(*program_mounts("slurmctld", *(("mail",) if mail else ())), scripts_mount()),
         ],
-        {variables.KEY_SPREAD_S: str(args["key_spread_s"])},
+        {variables.KEY_SPREAD_S: str(cluster.keys.spread_s)},
         requests=("100m", "128Mi"),
         limit=_SLURMCTLD_MEMORY,
         command=daemon_command("slurmctld"),
@@ -211,7 +160,7 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         ports=[{"name": "slurmctld", "containerPort": ports.SLURMCTLD}],
         securityContext=confined(SLURM_UID),
         # With another munge key it waits for the other pods to have it.
-        startupProbe=http_probe(ports.SLURMCTLD, "/livez", periodSeconds=1, failureThreshold=300 + args["key_spread_s"]),
+        startupProbe=http_probe(ports.SLURMCTLD, "/livez", periodSeconds=1, failureThreshold=300 + cluster.keys.spread_s),
         livenessProbe=http_probe(ports.SLURMCTLD, "/livez", periodSeconds=10, timeoutSeconds=10, failureThreshold=6),
         readinessProbe=http_probe(ports.SLURMCTLD, "/readyz", periodSeconds=2, timeoutSeconds=5),
     )
@@ -220,7 +169,7 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         "reconfigure",
         "",
         # The state's disk holds the files that slurmctld runs with: new files are taken over there, once no job loses its node by them.
-        [config, users, *MUNGE_SOCKET, mount("state", paths.SLURMCTLD), mount("reconfigure-tmp", "/tmp"), *program_mounts("config_sync")],  # noqa: S108
+        [config, users, *MUNGE_SOCKET, state, mount("reconfigure-tmp", "/tmp"), *program_mounts("config_sync")],  # noqa: S108
         requests=("10m", "16Mi"),
         command=program_command("config_sync"),
         workingDir=paths.PACKAGES,
@@ -248,46 +197,44 @@ def _slurmctld_pod(args: ControlPlaneArgs) -> Manifest:
         [config, *MUNGE_SOCKET, *program_mounts("maintenance")],
         {"SLURM_CONF": paths.SLURM_CONF},
         requests=("10m", "16Mi"),
-        command=program_command("maintenance", json.dumps(args.get("maintenance"), sort_keys=True)),
+        command=program_command("maintenance", write_policy(build_policy(cluster))),
         workingDir=paths.PACKAGES,
         # SlurmUser: only Slurm's own user and root may requeue users' jobs.
         securityContext=confined(SLURM_UID),
     )
-    state = mount("state", paths.SLURMCTLD)
-    backup, mail, notify = args.get("backup"), args.get("mail"), args.get("notify")
-    warns = args.get("maintenance") is not None
+    warns = cluster.maintenance.enabled
     programs = (
         "munged",
         "slurmctld",
         "config_sync",
         "node_checks",
         *(STATE_PROGRAMS if backup else ()),
-        *(NOTIFY_PROGRAMS if notify else ("mail",) if mail else ()),
+        *(NOTIFY_PROGRAMS if receivers else ("mail",) if mail else ()),
         *(("maintenance",) if warns else ()),
     )
     return {
         "terminationGracePeriodSeconds": _GRACE_S,
-        "priorityClassName": priority_class_name(pods["cluster"], pods["namespace"]),
+        "priorityClassName": priority_class_name(cluster.name, cluster.namespace),
         "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
         # The group that may write the claim and read the JWT key.
         "securityContext": {"fsGroup": SLURM_UID, "fsGroupChangePolicy": "OnRootMismatch"},
-        "initContainers": [munged(pods), *(build_state_restore(backup, state) if backup else [])],
+        "initContainers": [munged(pods), *(build_state_restore(pods, backup, state) if backup else [])],
         "containers": [
             *(slurmctld, reconfigure, checks),
-            *([build_state_backup(backup, state)] if backup else []),
+            *([build_state_backup(pods, backup, state)] if backup else []),
             *([build_mail(pods, mail, state)] if mail else []),
-            *([build_notify(pods, notify, state, users)] if notify else []),
+            *([build_notify(pods, receivers, state, users)] if receivers else []),
             *([maintenance] if warns else []),
         ],
         "volumes": [
-            config_volume("config", slurm_config_name(pods["cluster"])),
-            users_volume(pods["cluster"], args["users"], args.get("identity")),
-            secret_volume("jwt", object_name(pods["cluster"], "jwt")),
+            config_volume("config", slurm_config_name(cluster.name)),
+            users_volume(cluster),
+            secret_volume("jwt", jwt_secret_name(cluster.name)),
             *(empty_volume("run"), empty_volume("tmp"), empty_volume("reconfigure-tmp")),
             *(scripts_volume(pods), *program_volumes(pods, *programs), *munge_volumes(pods)),
-            *(restore_volumes(backup) if backup else []),
+            *(restore_volumes(pods, backup) if backup else []),
             *(mail_volumes(mail) if mail else []),
-            *(notify_volumes(pods, notify) if notify else []),
+            *(notify_volumes(pods, receivers) if receivers else []),
         ],
     }
 
@@ -300,18 +247,17 @@ def build_rest_service(pods: PodDefaults) -> Manifest:
     return service(pods, "slurmrestd", ports.SLURMRESTD, ports=service_ports)
 
 
-def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
+def build_slurmrestd(cluster: Cluster, pods: PodDefaults) -> Manifest:
     """The Deployment of slurmrestd: its own user, which Slurm wants to be neither root nor SlurmUser; it holds no key, not even munge's.
 
     Beside it runs the program that lists the running jobs, with the same user and as little.
     """
-    pods = args["pods"]
-    cluster = pods["cluster"]
+    config, users = mount("config", paths.SLURM, read_only=True), users_mount(cluster)
     running_jobs = container(
         pods,
         "jobs",
         "",
-        [mount("config", paths.SLURM, read_only=True), users_mount(args.get("identity")), *program_mounts("running_jobs")],
+        [config, users, *program_mounts("running_jobs")],
         {"SLURM_CONF": paths.SLURM_CONF},
         command=program_command("running_jobs"),
         workingDir=paths.PACKAGES,
@@ -324,10 +270,7 @@ def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
         pods,
         "slurmrestd",
         "slurmrestd.sh",
-        [
-            *(mount("config", paths.SLURM, read_only=True), users_mount(args.get("identity"))),
-            mount("tmp", "/tmp"),  # noqa: S108
-        ],
+        [config, users, mount("tmp", "/tmp")],  # noqa: S108
         ports=[{"name": "slurmrestd", "containerPort": ports.SLURMRESTD}],
         requests=("10m", "64Mi"),
         limit=_REST_MEMORY,
@@ -337,20 +280,20 @@ def build_slurmrestd(args: ControlPlaneArgs) -> Manifest:
     )
     pod: Manifest = {
         "terminationGracePeriodSeconds": 5,  # it has nothing to save, and does not end when asked
-        "priorityClassName": priority_class_name(cluster, pods["namespace"]),
+        "priorityClassName": priority_class_name(cluster.name, cluster.namespace),
         "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
         "containers": [slurmrestd, running_jobs],
         "volumes": [
-            config_volume("config", slurm_config_name(pods["cluster"])),
-            users_volume(pods["cluster"], args["users"], args.get("identity")),
+            config_volume("config", slurm_config_name(cluster.name)),
+            users_volume(cluster),
             empty_volume("tmp"),
             *(scripts_volume(pods), *program_volumes(pods, "running_jobs")),
         ],
     }
     spec: Manifest = {
         "replicas": 1,
-        "selector": {"matchLabels": selector(cluster, "slurmrestd")},
+        "selector": {"matchLabels": selector(cluster.name, "slurmrestd")},
         "template": pod_template(pods, "slurmrestd", pod),
     }
-    about = metadata(object_name(cluster, "slurmrestd"), pods["namespace"], labels(cluster, "slurmrestd"))
+    about = metadata(object_name(cluster.name, "slurmrestd"), cluster.namespace, labels(cluster.name, "slurmrestd"))
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": about, "spec": spec}

@@ -2,18 +2,20 @@
 serve is in kinds.py.
 """
 
-from typing import Any, TypedDict
+from pathlib import Path
+from typing import Any
 
 import pulumi
 
 from components import api_programs, network
 from components.check_jobs import starts_checks
-from components.control_plane import priority_class_name
-from components.labels import Manifest, object_name, selector
+from components.control_plane import priority_class_name, rest_url
+from components.labels import Manifest, jwt_secret_name, object_name, selector
 from components.objects import declare
 from components.pods import PodDefaults, mount, secret_volume
 from configs.models.cluster import Cluster
-from names import paths, ports, variables
+from controllers.nodeset.settings import Ec2Program, Settings, to_environment
+from names import paths, ports
 
 COMPONENT = "nodeset-controller"
 """Tail of its objects' names: `<cluster>-nodeset-controller`."""
@@ -24,43 +26,19 @@ _MEMORY = "2Gi"
 """Many times what 5,000 nodes with 10,000 pods take (155 MB: docs/design.md, section 4)."""
 
 
-class ControllersArgs(TypedDict):
-    """What the controllers need to know."""
-
-    pods: PodDefaults
-    """What all pods of the cluster share; the image is the controllers' own."""
-    jwt_secret: str
-    """Name of the Secret whose `jwt_hs256.key` signs tokens."""
-    deletes_machines: bool
-    """True: it may delete Kubernetes nodes, for the cloud to replace their machines."""
-    asks_ec2: bool
-    """True: the cluster has a program that reboots and replaces machines through EC2."""
-    starts_checks: bool
-    """True: it may make Jobs, from the CronJobs of health checks."""
-
-
-def controllers_args(cluster: Cluster, pods: PodDefaults, image: str) -> ControllersArgs:
-    return {
-        "pods": {**pods, "image": image},
-        "jwt_secret": object_name(cluster.name, "jwt"),
-        "deletes_machines": any(each.remedies is not None and each.remedies.machines == "DeleteNode" for each in cluster.node_sets),
-        "asks_ec2": cluster.ec2 is not None,
-        "starts_checks": any(starts_checks(each) for each in cluster.node_sets),
-    }
-
-
 class Controllers(pulumi.ComponentResource):
     """The NodeSet controller: two pods, of which one acts. A change of its image or rights touches no worker and no job."""
 
     deployment_name: pulumi.Output[str]
     """Name of the NodeSet controller's Deployment."""
 
-    def __init__(self, name: str, args: ControllersArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(self, name: str, cluster: Cluster, pods: PodDefaults, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:Controllers", name, {}, opts)
         child = pulumi.ResourceOptions(parent=self)
-        made = [declare(manifest, child) for manifest in (build_service_account(args), *build_roles(args), build_network_policy(args))]
-        declare(build_disruption_budget(args), child)
-        deployment = build_deployment(args)
+        manifests = (build_service_account(pods), *build_roles(cluster, pods), build_network_policy(cluster, pods))
+        made = [declare(manifest, child) for manifest in manifests]
+        declare(build_disruption_budget(pods), child)
+        deployment = build_deployment(cluster, pods)
         declare(deployment, pulumi.ResourceOptions(parent=self, depends_on=made))
         self.deployment_name = pulumi.Output.from_input(deployment["metadata"]["name"])
         self.register_outputs({"deployment_name": self.deployment_name})
@@ -73,22 +51,23 @@ def rights(deletes_machines: bool = True, starts_checks: bool = True) -> list[di
     return [right for right in api_programs.rights_table("rbac.yaml") if not lacking.get(right.get("only", ""))]
 
 
-def build_service_account(args: ControllersArgs) -> Manifest:
+def build_service_account(pods: PodDefaults) -> Manifest:
     """The ServiceAccount of the controller."""
-    return api_programs.service_account(args["pods"], COMPONENT)
+    return api_programs.service_account(pods, COMPONENT)
 
 
-def build_roles(args: ControllersArgs) -> list[Manifest]:
-    """The Role for its own namespace, the ClusterRole for reading nodes, and their bindings."""
-    return api_programs.scoped_roles(args["pods"], COMPONENT, rights(args["deletes_machines"], args["starts_checks"]))
+def build_roles(cluster: Cluster, pods: PodDefaults) -> list[Manifest]:
+    """The Role for its own namespace, the ClusterRole for reading nodes, and their bindings. It may delete Kubernetes nodes where a node
+    set has their machines replaced so, and make Jobs where it starts health checks."""
+    deletes_machines = any(each.remedies is not None and each.remedies.machines == "DeleteNode" for each in cluster.node_sets)
+    return api_programs.scoped_roles(pods, COMPONENT, rights(deletes_machines, any(starts_checks(each) for each in cluster.node_sets)))
 
 
-def build_network_policy(args: ControllersArgs) -> Manifest:
+def build_network_policy(cluster: Cluster, pods: PodDefaults) -> Manifest:
     """Out: names, the API server, slurmrestd, slurmctld's sidecar, and the program for EC2."""
-    pods = args["pods"]
-    slurmrestd = network.egress_to(pods["cluster"], "slurmrestd", ports.SLURMRESTD, ports.RUNNING_JOBS)
-    sidecar = network.egress_to(pods["cluster"], "slurmctld", ports.CONFIG_SYNC)
-    ec2 = [network.egress_to(pods["cluster"], "ec2", ports.EC2)] if args["asks_ec2"] else []
+    slurmrestd = network.egress_to(cluster.name, "slurmrestd", ports.SLURMRESTD, ports.RUNNING_JOBS)
+    sidecar = network.egress_to(cluster.name, "slurmctld", ports.CONFIG_SYNC)
+    ec2 = [network.egress_to(cluster.name, "ec2", ports.EC2)] if cluster.ec2 is not None else []
     return api_programs.network_policy(pods, COMPONENT, [slurmrestd, sidecar, *ec2])
 
 
@@ -97,9 +76,8 @@ def ec2_token_name(cluster: str) -> str:
     return object_name(cluster, "ec2-token")
 
 
-def build_disruption_budget(args: ControllersArgs) -> Manifest:
+def build_disruption_budget(pods: PodDefaults) -> Manifest:
     """Machines are emptied one replica at a time."""
-    pods = args["pods"]
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -108,18 +86,16 @@ def build_disruption_budget(args: ControllersArgs) -> Manifest:
     }
 
 
-def build_deployment(args: ControllersArgs) -> Manifest:
+def build_deployment(cluster: Cluster, pods: PodDefaults) -> Manifest:
     """The Deployment of the NodeSet controller: the replica that holds the Lease acts, the other takes over within seconds."""
-    pods = args["pods"]
-    cluster = pods["cluster"]
-    apart = {"labelSelector": {"matchLabels": selector(cluster, COMPONENT)}, "topologyKey": "kubernetes.io/hostname"}
+    apart = {"labelSelector": {"matchLabels": selector(cluster.name, COMPONENT)}, "topologyKey": "kubernetes.io/hostname"}
     pod = api_programs.pod(
         pods,
         COMPONENT,
-        _controller(args),
-        [secret_volume("jwt", args["jwt_secret"]), *_ec2_token_volumes(args)],
+        _controller(cluster, pods),
+        [secret_volume("jwt", jwt_secret_name(cluster.name)), *_ec2_token_volumes(cluster)],
         end_s=20,
-        priorityClassName=priority_class_name(cluster, pods["namespace"]),
+        priorityClassName=priority_class_name(cluster.name, cluster.namespace),
         affinity={"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": apart}]}},
         # The group that may read the JWT key.
         securityContext={"fsGroup": api_programs.CONTROLLER_UID},
@@ -127,30 +103,29 @@ def build_deployment(args: ControllersArgs) -> Manifest:
     return api_programs.deployment(pods, COMPONENT, pod, replicas=_REPLICAS)
 
 
-def _ec2_token_volumes(args: ControllersArgs) -> list[Manifest]:
+def _ec2_token_volumes(cluster: Cluster) -> list[Manifest]:
     """The token comes with the program for EC2, for which no controller waits."""
-    if not args["asks_ec2"]:
+    if cluster.ec2 is None:
         return []
-    volume = secret_volume("ec2", ec2_token_name(args["pods"]["cluster"]))
+    volume = secret_volume("ec2", ec2_token_name(cluster.name))
     return [{**volume, "secret": {**volume["secret"], "optional": True}}]
 
 
-def _controller(args: ControllersArgs) -> Manifest:
-    pods = args["pods"]
-    cluster, namespace = pods["cluster"], pods["namespace"]
-    env = {
-        variables.SLURMRESTD: f"http://{object_name(cluster, 'slurmrestd')}.{namespace}:{ports.SLURMRESTD}",
-        variables.JWT_KEY: paths.JWT_KEY,
-    }
-    if args["asks_ec2"]:
-        env[variables.EC2] = f"http://{object_name(cluster, 'ec2')}.{namespace}:{ports.EC2}/steps"
-        env[variables.EC2_TOKEN] = f"{_EC2_TOKEN_PATH}/token"
-    ec2_mounts = [mount("ec2", _EC2_TOKEN_PATH, read_only=True)] if args["asks_ec2"] else []
+def _controller(cluster: Cluster, pods: PodDefaults) -> Manifest:
+    ec2 = Ec2Program(f"http://{object_name(cluster.name, 'ec2')}.{cluster.namespace}:{ports.EC2}/steps", Path(f"{_EC2_TOKEN_PATH}/token"))
+    settings = Settings(
+        cluster=cluster.name,
+        namespace=cluster.namespace,
+        slurmrestd=rest_url(cluster),
+        jwt_key=Path(paths.JWT_KEY),
+        ec2=ec2 if cluster.ec2 is not None else None,
+    )
+    ec2_mounts = [mount("ec2", _EC2_TOKEN_PATH, read_only=True)] if cluster.ec2 is not None else []
     return api_programs.container(
         pods,
         "controller",
         "controllers.nodeset",
-        env,
+        to_environment(settings),
         requests=("50m", "96Mi"),
         memory=_MEMORY,
         mounts=[mount("jwt", paths.JWT, read_only=True), *ec2_mounts],

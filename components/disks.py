@@ -3,17 +3,15 @@
 Kubernetes changes no claim template, so the sets alone could not. What becomes of the data is in the sets (claim_retention) and here.
 """
 
-from collections.abc import Mapping
-from typing import NotRequired, TypedDict, cast
-
 import pulumi
 
-from components.claims import ClaimArgs, claim_args, claim_template
+from components.claims import claim_template
 from components.labels import Manifest, labels, metadata, object_name
 from components.nfs_server import COMPONENT as NFS
 from components.objects import SKIP_AWAIT, declare
 from components.observability import COMPONENT as PROMETHEUS
 from configs.models.cluster import Cluster
+from configs.models.nfs_server import NfsServer
 from configs.models.storage import Disk
 from names import annotations
 
@@ -23,67 +21,36 @@ _CLASS = "spec.storageClassName"
 """Changes of it are ignored, as in the set: another class would be another disk. The mark tells a preview of them."""
 
 
-class DisksArgs(TypedDict):
-    """The disks of one cluster."""
-
-    cluster: str
-    """Name of the cluster."""
-    namespace: str
-    """Namespace of the claims."""
-    deletion_protection: bool
-    """True where `destroy` keeps them."""
-    state: ClaimArgs
-    """Of slurmctld."""
-    database: NotRequired[ClaimArgs]
-    """Of the cluster's own MariaDB."""
-    metrics: NotRequired[ClaimArgs]
-    """Of the cluster's own Prometheus."""
-    nfs: NotRequired[ClaimArgs]
-    """Of the cluster's own NFS server."""
-
-
-_OF = {"state": ("slurmctld", "state"), "database": ("mariadb", "data"), "metrics": (PROMETHEUS, "data"), "nfs": (NFS, "data")}
-"""For each disk the component whose set has it, and its name in the set."""
-
-
-def disks_args(cluster: Cluster) -> DisksArgs:
-    """The disks that the config asks for."""
-    args: DisksArgs = {
-        "cluster": cluster.name,
-        "namespace": cluster.namespace,
-        "deletion_protection": cluster.deletion_protection,
-        "state": claim_args(cluster.storage.state),
-    }
-    if cluster.accounting.enabled and cluster.accounting.external is None:
-        args["database"] = claim_args(cluster.accounting.disk)
-    if cluster.monitoring is not None and cluster.monitoring.prometheus == "Own":
-        args["metrics"] = claim_args(cluster.monitoring.storage)
-    if (server := cluster.storage.nfs_server) is not None:
-        args["nfs"] = claim_args(Disk(storage_class=server.storage_class, size=server.size))
-    return args
-
-
 class Disks(pulumi.ComponentResource):
     """Claims of the daemons. A larger size grows a disk in use, where its storage class can; Kubernetes refuses a smaller one."""
 
-    def __init__(self, name: str, args: DisksArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(self, name: str, cluster: Cluster, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:Disks", name, {}, opts)
-        protected = args["deletion_protection"]
+        protected = cluster.deletion_protection
         kept = pulumi.ResourceOptions(parent=self, protect=protected, retain_on_delete=protected, ignore_changes=[_CLASS])
-        for manifest in build_claims(args):
+        for manifest in build_claims(cluster):
             declare(manifest, kept)
         self.register_outputs({})
 
 
-def build_claims(args: DisksArgs) -> list[Manifest]:
-    """One claim for each disk, under the name that the set's only pod looks for."""
-    disks = cast(Mapping[str, ClaimArgs], args)
-    return [_claim(args, component, name, disks[disk]) for disk, (component, name) in _OF.items() if disk in disks]
+def build_claims(cluster: Cluster) -> list[Manifest]:
+    """One claim for each disk that the config asks for, under the name that the set's only pod looks for."""
+    monitoring, server = cluster.monitoring, cluster.storage.nfs_server
+    claims = [_claim(cluster, "slurmctld", "state", cluster.storage.state)]
+    if cluster.accounting.enabled and cluster.accounting.external is None:
+        claims.append(_claim(cluster, "mariadb", "data", cluster.accounting.disk))
+    if monitoring is not None and monitoring.prometheus == "Own":
+        claims.append(_claim(cluster, PROMETHEUS, "data", monitoring.storage))
+    if server is not None:
+        claims.append(_claim(cluster, NFS, "data", server))
+    return claims
 
 
-def _claim(args: DisksArgs, component: str, name: str, disk: ClaimArgs) -> Manifest:
+def _claim(cluster: Cluster, component: str, name: str, disk: Disk | NfsServer) -> Manifest:
+    """The claim of a component's set; `name` is the disk's in the set."""
     # Not waited for: with WaitForFirstConsumer a claim binds only when the set's pod asks for it.
-    full_name = f"{name}-{object_name(args['cluster'], component)}-0"
-    mark = {annotations.STORAGE_CLASS: disk["storage_class"]} if "storage_class" in disk else {}
-    about = metadata(full_name, args["namespace"], labels(args["cluster"], component), {**SKIP_AWAIT, **_FORCE, **mark})
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": about, "spec": claim_template(name, disk)["spec"]}
+    full_name = f"{name}-{object_name(cluster.name, component)}-0"
+    mark = {annotations.STORAGE_CLASS: disk.storage_class} if disk.storage_class is not None else {}
+    about = metadata(full_name, cluster.namespace, labels(cluster.name, component), {**SKIP_AWAIT, **_FORCE, **mark})
+    spec = claim_template(name, disk)["spec"]
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": about, "spec": spec}

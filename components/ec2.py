@@ -1,6 +1,7 @@
 """The program for EC2 of one cluster, its token and its rights. What it does is in controllers/ec2."""
 
-from typing import Any, TypedDict
+from pathlib import Path
+from typing import Any
 
 import pulumi
 
@@ -12,7 +13,8 @@ from components.objects import declare, secret
 from components.pods import PodDefaults, mount, secret_volume, service
 from configs.models.cluster import Cluster
 from configs.models.ec2 import Ec2
-from names import ports, variables
+from controllers.ec2.settings import Settings, to_environment
+from names import ports
 
 COMPONENT = "ec2"
 """Tail of its objects' names: `<cluster>-ec2`."""
@@ -23,41 +25,30 @@ _POD_IDENTITY = ("169.254.170.23/32", "fd00:ec2::23/128")
 """Where EKS Pod Identity's agent listens on each machine, on port 80. Source: EKS User Guide, "Set up the Pod Identity Agent"."""
 
 
-class Ec2Args(TypedDict):
-    """What the program needs to know."""
-
-    pods: PodDefaults
-    """What all pods of the cluster share; the image is the controllers' own."""
-    config: Ec2
-    """What the stack file says of it."""
-    steps: list[str]
-    """The steps of repairs that node sets have it take."""
-    deletion_protection: bool
-    """True: the token's Secret can be neither deleted nor replaced."""
-
-
-def ec2_args(cluster: Cluster, pods: PodDefaults, config: Ec2, image: str) -> Ec2Args:
-    policies = [each.remedies for each in cluster.node_sets if each.remedies is not None and each.remedies.machines == "EC2"]
-    steps = sorted({step for policy in policies for step in policy.steps if step != "RecreatePod"})
-    return {"pods": {**pods, "image": image}, "config": config, "steps": steps, "deletion_protection": cluster.deletion_protection}
-
-
 class Ec2Program(pulumi.ComponentResource):
     """One pod that asks EC2 about the machines, and reboots and replaces them where a node set says so. While it is away, what was last
     known of them stays, and no machine is rebooted or replaced."""
 
-    def __init__(self, name: str, args: Ec2Args, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(self, name: str, cluster: Cluster, pods: PodDefaults, config: Ec2, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:Ec2Program", name, {}, opts)
         child = pulumi.ResourceOptions(parent=self)
-        kept = pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"])
-        made = [declare(manifest, child) for manifest in (build_service_account(args), *build_roles(args), build_network_policy(args))]
-        token_name = ec2_token_name(args["pods"]["cluster"])
-        about = labels(args["pods"]["cluster"], COMPONENT)
-        token = secret(token_name, args["pods"]["namespace"], about, {"token": newest_key(f"{token_name}-key", 1, KEY_LENGTH, kept)})
+        kept = pulumi.ResourceOptions(parent=self, protect=cluster.deletion_protection)
+        made = [
+            declare(manifest, child) for manifest in (build_service_account(pods, config), *build_roles(pods), build_network_policy(pods))
+        ]
+        token_name = ec2_token_name(cluster.name)
+        about = labels(cluster.name, COMPONENT)
+        token = secret(token_name, cluster.namespace, about, {"token": newest_key(f"{token_name}-key", 1, KEY_LENGTH, kept)})
         made.append(declare(token, kept))
-        declare(build_service(args), child)
-        declare(build_deployment(args), pulumi.ResourceOptions(parent=self, depends_on=made))
+        declare(build_service(pods), child)
+        declare(build_deployment(cluster, pods, config), pulumi.ResourceOptions(parent=self, depends_on=made))
         self.register_outputs({})
+
+
+def repair_steps(cluster: Cluster) -> list[str]:
+    """The steps of repairs that node sets have the program take."""
+    policies = [each.remedies for each in cluster.node_sets if each.remedies is not None and each.remedies.machines == "EC2"]
+    return sorted({step for policy in policies for step in policy.steps if step != "RecreatePod"})
 
 
 def rights(cluster: str) -> list[dict[str, Any]]:
@@ -66,43 +57,42 @@ def rights(cluster: str) -> list[dict[str, Any]]:
     return [{**right, "name": right["name"].format(cluster=cluster)} if "name" in right else right for right in table]
 
 
-def build_service_account(args: Ec2Args) -> Manifest:
+def build_service_account(pods: PodDefaults, config: Ec2) -> Manifest:
     """The ServiceAccount of the program, with its IAM role where the stack file names one."""
-    account = api_programs.service_account(args["pods"], COMPONENT)
-    if (role := args["config"].role_arn) is not None:
-        account["metadata"]["annotations"] = {"eks.amazonaws.com/role-arn": role}
+    account = api_programs.service_account(pods, COMPONENT)
+    if config.role_arn is not None:
+        account["metadata"]["annotations"] = {"eks.amazonaws.com/role-arn": config.role_arn}
     return account
 
 
-def build_roles(args: Ec2Args) -> list[Manifest]:
+def build_roles(pods: PodDefaults) -> list[Manifest]:
     """The Role for its own namespace, the ClusterRole for Kubernetes nodes, and their bindings."""
-    return api_programs.scoped_roles(args["pods"], COMPONENT, rights(args["pods"]["cluster"]))
+    return api_programs.scoped_roles(pods, COMPONENT, rights(pods["cluster"]))
 
 
-def build_network_policy(args: Ec2Args) -> Manifest:
+def build_network_policy(pods: PodDefaults) -> Manifest:
     """Out: names, the API server, AWS, and EKS Pod Identity's agent."""
     agent = {"to": [{"ipBlock": {"cidr": cidr}} for cidr in _POD_IDENTITY], "ports": [network.port(80)]}
-    return api_programs.network_policy(args["pods"], COMPONENT, [agent])
+    return api_programs.network_policy(pods, COMPONENT, [agent])
 
 
-def build_service(args: Ec2Args) -> Manifest:
+def build_service(pods: PodDefaults) -> Manifest:
     """The Service `<cluster>-ec2`, where the NodeSet controller asks for steps, and Prometheus for metrics. A program that is not ready
     says why a step is refused, so it is reached all the same."""
     service_ports = [
         {"name": "steps", "port": ports.EC2, "targetPort": ports.EC2},
         {"name": "metrics", "port": ports.CONTROLLER, "targetPort": ports.CONTROLLER},
     ]
-    return service(args["pods"], COMPONENT, ports.EC2, ports=service_ports, publishNotReadyAddresses=True)
+    return service(pods, COMPONENT, ports.EC2, ports=service_ports, publishNotReadyAddresses=True)
 
 
-def build_deployment(args: Ec2Args) -> Manifest:
+def build_deployment(cluster: Cluster, pods: PodDefaults, config: Ec2) -> Manifest:
     """The Deployment of the program: one replica; the old one goes first."""
-    pods = args["pods"]
     pod = api_programs.pod(
         pods,
         COMPONENT,
-        _container(args),
-        [secret_volume("token", ec2_token_name(pods["cluster"]))],
+        _container(cluster, pods, config),
+        [secret_volume("token", ec2_token_name(cluster.name))],
         end_s=15,
         # The group that may read both tokens: ours, and the one that EKS mounts for the IAM role.
         securityContext={"fsGroup": api_programs.CONTROLLER_UID},
@@ -110,21 +100,22 @@ def build_deployment(args: Ec2Args) -> Manifest:
     return api_programs.deployment(pods, COMPONENT, pod, strategy={"type": "Recreate"})
 
 
-def _container(args: Ec2Args) -> Manifest:
-    config = args["config"]
-    env = {
-        variables.TOKEN: f"{_TOKEN_PATH}/token",
-        variables.EVERY_S: str(config.every_s),
-        variables.GRACE_S: str(config.impaired_s),
-        variables.MAX_PER_HOUR: str(config.max_per_hour),
-        variables.REQUESTS_PORT: str(ports.EC2),
-        **({variables.TOPOLOGY_LABELS: "true"} if config.topology_labels else {}),
-        **({variables.STEPS: ",".join(args["steps"])} if args["steps"] else {}),
-        "AWS_REGION": config.region,
-        "AWS_EC2_METADATA_DISABLED": "true",  # the role of the machine is none of ours
-    }
+def _container(cluster: Cluster, pods: PodDefaults, config: Ec2) -> Manifest:
+    settings = Settings(
+        cluster=cluster.name,
+        namespace=cluster.namespace,
+        region=config.region,
+        token=Path(f"{_TOKEN_PATH}/token"),
+        steps=tuple(repair_steps(cluster)),
+        labels_places=config.topology_labels,
+        every_s=config.every_s,
+        grace_s=config.impaired_s,
+        max_per_hour=config.max_per_hour,
+    )
+    # The role of the machine is none of ours.
+    env = {**to_environment(settings), "AWS_EC2_METADATA_DISABLED": "true"}
     return api_programs.container(
-        args["pods"],
+        pods,
         "ec2",
         "controllers.ec2",
         env,

@@ -3,13 +3,13 @@
 The operator brings driver, container toolkit and device plugin. Off by default: many machine images have them.
 """
 
-from typing import Any, NotRequired, TypedDict
+from typing import Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.labels import object_name
-from components.node_pool import worker_pool
+from components.pods import tolerations
 from configs.models.cluster import Cluster
 
 _CHART = "gpu-operator"
@@ -20,82 +20,45 @@ _GPU_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedu
 """Tolerated by the chart's own defaults, which lists of ours replace."""
 
 
-class GpuOperatorArgs(TypedDict):
-    """NVIDIA's GPU Operator."""
-
-    version: str
-    """Version of the chart, for instance `v25.3.4`."""
-    driver: bool
-    """Install the driver; off where the machine image has it."""
-    toolkit: bool
-    """Install the container toolkit; off where the machine image has it."""
-    tolerations: list[dict[str, Any]]
-    """Taints of the pools' nodes."""
-    has_mig: bool
-    """Some GPUs are divided by MIG."""
-
-
-class GpuRuntimeArgs(TypedDict):
-    """What the pools ask for."""
-
-    cluster: str
-    """Name of the cluster."""
-    operator: NotRequired[GpuOperatorArgs]
-    """The GPU Operator; left out for none."""
-
-
-def gpu_runtime_args(cluster: Cluster) -> GpuRuntimeArgs:
-    """The GPU Operator where it is asked for."""
-    operator = cluster.gpu_operator
-    made: GpuRuntimeArgs = {"cluster": cluster.name}
-    if operator.enabled:
-        tainted = [toleration for pool in cluster.node_pools for toleration in worker_pool(pool)["tolerations"]]
-        made["operator"] = {
-            "version": operator.version,
-            "driver": operator.driver,
-            "toolkit": operator.toolkit,
-            "tolerations": [toleration for at, toleration in enumerate(tainted) if toleration not in tainted[:at]],
-            "has_mig": any(node_set.gpus and node_set.gpus.mig for node_set in cluster.node_sets),
-        }
-    return made
-
-
 class GpuRuntime(pulumi.ComponentResource):
     """The GPU Operator. It serves the whole Kubernetes cluster."""
 
     operator_status: pulumi.Output[str]
     """Status of the operator's Helm release; empty without a release."""
 
-    def __init__(self, name: str, args: GpuRuntimeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(self, name: str, cluster: Cluster, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:GpuRuntime", name, {}, opts)
         self.operator_status = pulumi.Output.from_input("")
-        if "operator" in args:
+        if cluster.gpu_operator.enabled:
             release = kubernetes.helm.v3.Release(
-                object_name(args["cluster"], _CHART), **build_operator(args["operator"]), opts=pulumi.ResourceOptions(parent=self)
+                object_name(cluster.name, _CHART), **build_operator(cluster), opts=pulumi.ResourceOptions(parent=self)
             )
             self.operator_status = release.status.apply(lambda status: status.status)
         self.register_outputs({"operator_status": self.operator_status})
 
 
-def build_operator(operator: GpuOperatorArgs) -> dict[str, Any]:
+def build_operator(cluster: Cluster) -> dict[str, Any]:
     """Arguments of the Helm release. The operator must not replace a driver by itself: it would evict workers and their jobs.
 
     Source: values.yaml of the chart.
     """
-    tolerations = [_GPU_TAINT, *(each for each in operator["tolerations"] if each["key"] != _GPU_TAINT["key"])]
+    operator = cluster.gpu_operator
+    has_mig = any(node_set.gpus and node_set.gpus.mig for node_set in cluster.node_sets)
+    taints = (taint for pool in cluster.node_pools for taint in pool.taints if taint.key != _GPU_TAINT["key"])
+    tolerated = [_GPU_TAINT, *tolerations(tuple(dict.fromkeys(taints)))]
     return {
         "chart": _CHART,
-        "version": operator["version"],
+        "version": operator.version,
         "repository_opts": {"repo": _REPOSITORY},
         "namespace": _CHART,
         "create_namespace": True,
         "values": {
-            "driver": {"enabled": operator["driver"], "upgradePolicy": {"autoUpgrade": False}},
-            "toolkit": {"enabled": operator["toolkit"]},
+            "driver": {"enabled": operator.driver, "upgradePolicy": {"autoUpgrade": False}},
+            "toolkit": {"enabled": operator.toolkit},
             "operator": {"runtimeClass": OPERATOR_CLASS},
             # Workers take whole machines, and Slurm hands out instances of MIG: to Kubernetes a GPU is one GPU, divided or not.
-            **({"mig": {"strategy": "none"}} if operator["has_mig"] else {}),
-            "daemonsets": {"tolerations": tolerations},
-            "node-feature-discovery": {"worker": {"tolerations": tolerations}},
+            **({"mig": {"strategy": "none"}} if has_mig else {}),
+            "daemonsets": {"tolerations": tolerated},
+            "node-feature-discovery": {"worker": {"tolerations": tolerated}},
         },
     }

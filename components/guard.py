@@ -1,6 +1,6 @@
 """The guard of one cluster, and its rights. What it does is in controllers/guard; what it restores is in the record (deployed.py)."""
 
-from typing import Any, TypedDict
+from typing import Any
 
 import pulumi
 
@@ -8,6 +8,7 @@ from components import api_programs
 from components.labels import Manifest
 from components.objects import declare
 from components.pods import PodDefaults
+from controllers.guard.settings import Settings, to_environment
 
 COMPONENT = "guard"
 """Tail of its objects' names: `<cluster>-guard`."""
@@ -15,25 +16,14 @@ _MEMORY = "256Mi"
 """Five times what it takes for the dev stack (docs/design.md, section 4)."""
 
 
-class GuardArgs(TypedDict):
-    """What the guard needs to know."""
-
-    pods: PodDefaults
-    """What all pods of the cluster share; the image is the controllers' own."""
-
-
-def guard_args(pods: PodDefaults, image: str) -> GuardArgs:
-    return {"pods": {**pods, "image": image}}
-
-
 class Guard(pulumi.ComponentResource):
     """One pod that restores what is edited or deleted by hand. While it is away nothing is restored, and nothing else happens."""
 
-    def __init__(self, name: str, args: GuardArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(self, name: str, pods: PodDefaults, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:Guard", name, {}, opts)
         child = pulumi.ResourceOptions(parent=self)
-        made = [declare(manifest, child) for manifest in (build_service_account(args), *build_roles(args), build_network_policy(args))]
-        declare(build_deployment(args), pulumi.ResourceOptions(parent=self, depends_on=made))
+        made = [declare(manifest, child) for manifest in (build_service_account(pods), *build_roles(pods), build_network_policy(pods))]
+        declare(build_deployment(pods), pulumi.ResourceOptions(parent=self, depends_on=made))
         self.register_outputs({})
 
 
@@ -42,24 +32,23 @@ def rights() -> list[dict[str, Any]]:
     return api_programs.rights_table("guard_rbac.yaml")
 
 
-def build_service_account(args: GuardArgs) -> Manifest:
+def build_service_account(pods: PodDefaults) -> Manifest:
     """The ServiceAccount of the guard."""
-    return api_programs.service_account(args["pods"], COMPONENT)
+    return api_programs.service_account(pods, COMPONENT)
 
 
-def build_roles(args: GuardArgs) -> list[Manifest]:
+def build_roles(pods: PodDefaults) -> list[Manifest]:
     """The Role for the cluster's namespace, and its binding."""
-    pods = args["pods"]
     return api_programs.bound_role(pods, COMPONENT, "Role", api_programs.about(pods, COMPONENT), rights())
 
 
-def build_network_policy(args: GuardArgs) -> Manifest:
+def build_network_policy(pods: PodDefaults) -> Manifest:
     """Out: names and the API server, wherever it listens."""
-    return api_programs.network_policy(args["pods"], COMPONENT)
+    return api_programs.network_policy(pods, COMPONENT)
 
 
-def build_deployment(args: GuardArgs) -> Manifest:
+def build_deployment(pods: PodDefaults) -> Manifest:
     """The Deployment of the guard: one replica. Two at once, in a rollout, apply the same."""
-    pods = args["pods"]
-    container = api_programs.container(pods, "guard", "controllers.guard", {}, requests=("10m", "64Mi"), memory=_MEMORY)
+    env = to_environment(Settings(cluster=pods["cluster"], namespace=pods["namespace"]))
+    container = api_programs.container(pods, "guard", "controllers.guard", env, requests=("10m", "64Mi"), memory=_MEMORY)
     return api_programs.deployment(pods, COMPONENT, api_programs.pod(pods, COMPONENT, container))

@@ -1,7 +1,6 @@
 """sshd's host keys. They come from random text that Pulumi keeps, so replicas and replaced pods are the same host to whoever logs in."""
 
 import base64
-from typing import TypedDict
 
 import pulumi
 import pulumi_random as random
@@ -23,21 +22,6 @@ def host_key(seed: bytes) -> str:
     return f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n"
 
 
-class NodeHostKeyArgs(TypedDict):
-    """What the workers' host key needs to know."""
-
-    cluster: str
-    """Name of the cluster, prefix of the Secret's name."""
-    namespace: str
-    """Namespace of the Secret."""
-    deletion_protection: bool
-    """True: neither key nor Secret can be deleted or replaced."""
-
-
-def node_host_key_args(cluster: Cluster) -> NodeHostKeyArgs:
-    return {"cluster": cluster.name, "namespace": cluster.namespace, "deletion_protection": cluster.deletion_protection}
-
-
 class NodeHostKey(pulumi.ComponentResource):
     """One host key for all workers of a cluster, for which login nodes vouch: nodes come and go, and nobody is asked whether to trust
     a node. Another key is another Secret, and reaches a pod when it is recreated."""
@@ -45,13 +29,13 @@ class NodeHostKey(pulumi.ComponentResource):
     secret_name: pulumi.Output[str]
     """Name of the Secret; the key is in `ssh_host_ed25519_key`."""
 
-    def __init__(self, name: str, args: NodeHostKeyArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(self, name: str, cluster: Cluster, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:NodeHostKey", name, {}, opts)
-        protected = args["deletion_protection"]
-        secret_name = node_secret_name(args["cluster"])
+        protected = cluster.deletion_protection
+        secret_name = node_secret_name(cluster.name)
         seed = random_text(f"{secret_name}-seed", SEED_LENGTH, pulumi.ResourceOptions(parent=self, protect=protected))
         lasting = pulumi.ResourceOptions(parent=self, protect=protected, ignore_changes=ignored())
-        declare(secret(secret_name, args["namespace"], labels(args["cluster"], "slurmd"), key_data(seed)), lasting)
+        declare(secret(secret_name, cluster.namespace, labels(cluster.name, "slurmd"), key_data(seed)), lasting)
         self.secret_name = pulumi.Output.from_input(secret_name)
         self.register_outputs({"secret_name": self.secret_name})
 

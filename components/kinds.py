@@ -6,7 +6,6 @@ to all others an object that exists is an error. Of several stacks that bring th
 """
 
 from pathlib import Path
-from typing import TypedDict
 
 import pulumi
 
@@ -25,24 +24,6 @@ _GPU_RUNTIME = ("gpu-runtime", "slipway:index:GpuRuntime")
 """Components that had objects of this file before: end of the name, and type."""
 
 
-class KindsArgs(TypedDict):
-    """The kinds that the Kubernetes cluster needs."""
-
-    cluster: str
-    """Name of the Slurm cluster."""
-    install_crds: bool
-    """True: bring the kinds NodeSet and SlurmNode. False: another stack in this Kubernetes cluster does."""
-    runtime_classes: list[str]
-    """RuntimeClasses that pods of the pools name; each has the container runtime's handler of the same name."""
-
-
-def kinds_args(cluster: Cluster) -> KindsArgs:
-    """The kinds, and the RuntimeClasses that the pools name. The GPU Operator makes its own RuntimeClass."""
-    names = {pool.runtime_class for pool in cluster.node_pools if pool.runtime_class}
-    theirs = {OPERATOR_CLASS} if cluster.gpu_operator.enabled else set[str]()
-    return {"cluster": cluster.name, "install_crds": cluster.kubernetes.install_crds, "runtime_classes": sorted(names - theirs)}
-
-
 class Kinds(pulumi.ComponentResource):
     """The kinds and RuntimeClasses of a Kubernetes cluster. They stay when the stack goes; the next stack takes them over."""
 
@@ -51,13 +32,13 @@ class Kinds(pulumi.ComponentResource):
     runtime_class_names: pulumi.Output[list[str]]
     """Names of the RuntimeClasses brought here."""
 
-    def __init__(self, name: str, args: KindsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(self, name: str, cluster: Cluster, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:Kinds", name, {}, opts)
-        crds = build_crds(args["cluster"]) if args["install_crds"] else []
-        classes = build_runtime_classes(args)
+        crds = build_crds(cluster.name) if cluster.kubernetes.install_crds else []
+        classes = build_runtime_classes(cluster)
         for manifest in (*crds, *classes):
             moved = [
-                pulumi.Alias(parent=pulumi.create_urn(object_name(args["cluster"], end), former, opts.parent if opts else None))
+                pulumi.Alias(parent=pulumi.create_urn(object_name(cluster.name, end), former, opts.parent if opts else None))
                 for end, former in former_parents(manifest)
             ]
             declare(manifest, pulumi.ResourceOptions(parent=self, retain_on_delete=True, aliases=moved))
@@ -81,12 +62,15 @@ def build_crds(cluster: str) -> list[Manifest]:
     return [node_sets, slurm_nodes]
 
 
-def build_runtime_classes(args: KindsArgs) -> list[Manifest]:
-    """A RuntimeClass for each name, the same from every stack."""
-    about = {"labels": _labels(args["cluster"], "gpu-runtime"), "annotations": {"pulumi.com/patchForce": "true"}}
+def build_runtime_classes(cluster: Cluster) -> list[Manifest]:
+    """The RuntimeClasses that the pools name, the same from every stack. Each has the container runtime's handler of the same name. The GPU
+    Operator makes its own RuntimeClass."""
+    names = {pool.runtime_class for pool in cluster.node_pools if pool.runtime_class}
+    operators = {OPERATOR_CLASS} if cluster.gpu_operator.enabled else set[str]()
+    about = {"labels": _labels(cluster.name, "gpu-runtime"), "annotations": {"pulumi.com/patchForce": "true"}}
     return [
         {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name, **about}, "handler": name}
-        for name in sorted(set(args["runtime_classes"]))
+        for name in sorted(names - operators)
     ]
 
 

@@ -21,6 +21,11 @@ def slurm_config_name(cluster: str) -> str:
     return object_name(cluster, "slurm-config")
 
 
+def jwt_secret_name(cluster: str) -> str:
+    """Name of the Secret whose `jwt_hs256.key` signs Slurm's tokens."""
+    return object_name(cluster, "jwt")
+
+
 def outside_name(namespace: str, name: str) -> str:
     """The name of an object that is in no namespace: that of the stack's namespace is part of it.
 

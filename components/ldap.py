@@ -136,7 +136,7 @@ def _pod(cluster: Cluster, pods: PodDefaults, ldap: Ldap) -> Manifest:
             *(*programs, mount("users", paths.STACK_USERS, read_only=True)),
             mount("user-keys", paths.STACK_USER_KEYS, read_only=True),
             # Of the shared volume nothing but its own folder.
-            {**mount(volume["name"], "/identity"), "subPath": COMPONENT},
+            {**mount(volume.name, "/identity"), "subPath": COMPONENT},
             mount("tmp", "/tmp"),  # noqa: S108 - a mount of the pod's own
             *([mount("ca", _CA_PATH, read_only=True)] if ldap.ca_secret is not None else []),
             *([mount("password", _PASSWORD_PATH, read_only=True)] if ldap.bind_secret is not None else []),

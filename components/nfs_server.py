@@ -3,11 +3,9 @@
 Its address is given, not taken: nodes mount by it, and their resolvers know no name of the cluster. What is exported comes rendered.
 """
 
-from typing import TypedDict
-
 import pulumi
 
-from components.claims import ClaimArgs, claim_args, claim_retention, claim_template
+from components.claims import claim_retention, claim_template
 from components.labels import Manifest, labels, metadata, object_name, selector
 from components.objects import CLAIMS, config_map, content_name, declare
 from components.pods import (
@@ -29,58 +27,15 @@ from components.pods import (
 from components.users import users_name
 from configs.models.cluster import Cluster
 from configs.models.nfs_server import NfsServer as NfsServerConfig
-from configs.models.storage import Disk
 from configs.render import nfs_server
 from names import paths, ports, variables
 from names.annotations import CONFIG
+from programs.nfs_server.settings import Folder, to_text
 
 COMPONENT = "nfs"
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "SETGID", "SETUID")
 """It serves as the requesting user (SETUID, SETGID), files of any owner, and finds them by handle: open_by_handle_at(2) wants
 DAC_READ_SEARCH."""
-
-
-class ExportedFolderArgs(TypedDict):
-    """A folder that the server makes where it is missing."""
-
-    name: str
-    """Its name on the disk and its path for clients."""
-    mode: str
-    """Its mode when it is made, in octal."""
-
-
-class NfsServerArgs(TypedDict):
-    """What the NFS server needs to know."""
-
-    pods: PodDefaults
-    """What all pods of the cluster share."""
-    cluster_ip: str
-    """Address of its Service, free in the service range."""
-    ganesha_conf: str
-    """Text of ganesha.conf."""
-    folders: list[ExportedFolderArgs]
-    """The folders that it exports."""
-    users: str
-    """Name of the ConfigMap with the cluster's users, whose homes it makes."""
-    networks: list[str]
-    """Networks of the nodes that mount from it; empty: any."""
-    storage: ClaimArgs
-    """The disk."""
-    deletion_protection: bool
-    """True: the server cannot be deleted by a change of the stack, and the disk outlives it."""
-
-
-def nfs_server_args(cluster: Cluster, pods: PodDefaults, server: NfsServerConfig) -> NfsServerArgs:
-    return {
-        "pods": pods,
-        "cluster_ip": server.cluster_ip,
-        "ganesha_conf": nfs_server.render(cluster),
-        "folders": [ExportedFolderArgs(name=export.name, mode=export.mode) for export in nfs_server.exports(cluster)],
-        "users": users_name(cluster.name),
-        "networks": list(server.networks),
-        "storage": claim_args(Disk(storage_class=server.storage_class, size=server.size)),
-        "deletion_protection": cluster.deletion_protection,
-    }
 
 
 class NfsServer(pulumi.ComponentResource):
@@ -89,34 +44,35 @@ class NfsServer(pulumi.ComponentResource):
     address: pulumi.Output[str]
     """Where nodes mount from."""
 
-    def __init__(self, name: str, args: NfsServerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, cluster: Cluster, pods: PodDefaults, server: NfsServerConfig, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
         super().__init__("slipway:index:NfsServer", name, {}, opts)
         plain = pulumi.ResourceOptions(parent=self)
-        needs = [declare(manifest, plain) for manifest in (build_config(args), build_network_policy(args), build_service(args))]
+        parts = build_config(cluster), build_network_policy(pods, server), build_service(pods, server)
+        needs = [declare(manifest, plain) for manifest in parts]
         declare(
-            build_server(args),
-            pulumi.ResourceOptions(parent=self, protect=args["deletion_protection"], depends_on=needs, ignore_changes=[CLAIMS]),
+            build_server(cluster, pods, server),
+            pulumi.ResourceOptions(parent=self, protect=cluster.deletion_protection, depends_on=needs, ignore_changes=[CLAIMS]),
         )
-        self.address = pulumi.Output.from_input(args["cluster_ip"])
+        self.address = pulumi.Output.from_input(server.cluster_ip)
         self.register_outputs({"address": self.address})
 
 
-def build_config(args: NfsServerArgs) -> Manifest:
+def build_config(cluster: Cluster) -> Manifest:
     """The ConfigMap with ganesha.conf, under a fixed name."""
-    cluster = args["pods"]["cluster"]
-    about = labels(cluster, COMPONENT)
-    return config_map(object_name(cluster, "nfs-config"), args["pods"]["namespace"], about, {"ganesha.conf": args["ganesha_conf"]})
+    files = {"ganesha.conf": nfs_server.render(cluster)}
+    return config_map(_config_name(cluster.name), cluster.namespace, labels(cluster.name, COMPONENT), files)
 
 
-def build_service(args: NfsServerArgs) -> Manifest:
+def build_service(pods: PodDefaults, server: NfsServerConfig) -> Manifest:
     """The Service at the given address. A node whose connection breaks dials the same one again."""
-    return service(args["pods"], COMPONENT, ports.NFS, clusterIP=args["cluster_ip"])
+    return service(pods, COMPONENT, ports.NFS, clusterIP=server.cluster_ip)
 
 
-def build_network_policy(args: NfsServerArgs) -> Manifest:
+def build_network_policy(pods: PodDefaults, server: NfsServerConfig) -> Manifest:
     """In: NFS, from the nodes' networks where they are known. Out: nothing."""
-    pods = args["pods"]
-    sources: Manifest = {"from": [{"ipBlock": {"cidr": network}} for network in args["networks"]]} if args["networks"] else {}
+    sources: Manifest = {"from": [{"ipBlock": {"cidr": network}} for network in server.networks]} if server.networks else {}
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -130,11 +86,10 @@ def build_network_policy(args: NfsServerArgs) -> Manifest:
     }
 
 
-def build_server(args: NfsServerArgs) -> Manifest:
+def build_server(cluster: Cluster, pods: PodDefaults, server: NfsServerConfig) -> Manifest:
     """The StatefulSet: one replica, so the pod's name, by which clients are remembered, is always `<cluster>-nfs-0`."""
-    pods = args["pods"]
-    cluster, name = pods["cluster"], object_name(pods["cluster"], COMPONENT)
-    server = container(
+    name = object_name(cluster.name, COMPONENT)
+    ganesha = container(
         pods,
         COMPONENT,
         "",
@@ -145,7 +100,7 @@ def build_server(args: NfsServerArgs) -> Manifest:
         ],
         command=pump_command("nfs-ganesha", *program_command("nfs_server")),
         workingDir=paths.PACKAGES,
-        env={variables.FOLDERS: " ".join(f"{folder['name']}:{folder['mode']}" for folder in args["folders"])},
+        env={variables.FOLDERS: to_text(Folder(export.name, export.mode) for export in nfs_server.exports(cluster))},
         requests=("100m", "256Mi"),
         limit=DAEMON_MEMORY,
         ports=[{"name": COMPONENT, "containerPort": ports.NFS}],
@@ -164,20 +119,24 @@ def build_server(args: NfsServerArgs) -> Manifest:
     pod: Manifest = {
         "terminationGracePeriodSeconds": 30,
         "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
-        "containers": [server],
+        "containers": [ganesha],
         "volumes": [
-            *(config_volume("config", object_name(cluster, "nfs-config")), config_volume("users", args["users"])),
+            *(config_volume("config", _config_name(cluster.name)), config_volume("users", users_name(cluster.name))),
             *(empty_volume("run"), empty_volume("tmp"), *program_volumes(pods, "nfs_server")),
         ],
     }
     spec: Manifest = {
         "replicas": 1,
         "serviceName": name,
-        "selector": {"matchLabels": selector(cluster, COMPONENT)},
+        "selector": {"matchLabels": selector(cluster.name, COMPONENT)},
         # A restart is how changed exports are taken over; the annotation causes the restart.
-        "template": pod_template(pods, COMPONENT, pod, annotations={CONFIG: content_name(COMPONENT, {"conf": args["ganesha_conf"]})}),
-        "volumeClaimTemplates": [claim_template("data", args["storage"])],
-        "persistentVolumeClaimRetentionPolicy": claim_retention(args["deletion_protection"]),
+        "template": pod_template(pods, COMPONENT, pod, annotations={CONFIG: content_name(COMPONENT, {"conf": nfs_server.render(cluster)})}),
+        "volumeClaimTemplates": [claim_template("data", server)],
+        "persistentVolumeClaimRetentionPolicy": claim_retention(cluster.deletion_protection),
     }
-    about = metadata(name, pods["namespace"], labels(cluster, COMPONENT))
+    about = metadata(name, cluster.namespace, labels(cluster.name, COMPONENT))
     return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": about, "spec": spec}
+
+
+def _config_name(cluster: str) -> str:
+    return object_name(cluster, "nfs-config")

@@ -5,21 +5,19 @@ Unknown is busy: nothing here restarts or evicts a worker. A changed pod reaches
 is deleted by others drains its Slurm node and waits for its jobs.
 """
 
-import json
 import math
-from typing import NotRequired, TypedDict
 
 import pulumi
 
 from components.check_jobs import CHECKED_FIRST, check_jobs
-from components.claims import claim_args, claim_template
+from components.claims import claim_template
 from components.controller_settings import controller_settings
 from components.declared_gpus import build_declared_gpus
 from components.declared_sets import declared_sets_name
 from components.host_keys import node_secret_name
 from components.labels import Manifest, labels, metadata, object_name
 from components.machine_causes import build_machine_causes
-from components.node_pool import WorkerPoolArgs, worker_pool
+from components.node_pool import gpu_resource, node_selector
 from components.objects import declare
 from components.pods import (
     LOW_PORTS_ARE_ROOTS,
@@ -39,14 +37,14 @@ from components.pods import (
     program_volumes,
     secret_volume,
     tcp_probe,
+    tolerations,
 )
-from components.shared_mounts import SharedMountArgs, build_mount, build_volume, shared_mounts
+from components.shared_mounts import build_mount, build_volume, shared_mounts
 from components.shared_root import settings_name
-from components.users import identity_volume, keys_mount, user_keys_name, users_mount, users_name
+from components.users import keys_mount, user_keys_name, users_mount, users_name
 from configs.models.cluster import Cluster
 from configs.models.health_checks import looks_at
 from configs.models.node_set import NodeSet as NodeSetConfig
-from configs.models.node_set import VolumeClaim
 from configs.models.shapes import machine_of, shape_of
 from configs.models.topology import Topology
 from configs.render import shared_root, slurm
@@ -54,6 +52,7 @@ from configs.render.gpu_jobs import FOLDER as GPU_JOBS_PATH
 from configs.render.gpu_jobs import HOST_FOLDER, notes_gpu_jobs
 from configs.render.health_checks import checks_beside_jobs
 from names import annotations, crds, paths, ports, variables
+from programs.worker.settings import to_json
 
 TMP_PATH = shared_root.TMP
 CONTAINERS_PATH = shared_root.CONTAINERS
@@ -72,143 +71,6 @@ _CPU_SHARE = 0.9
 """CPU that a worker pod requests of what Slurm hands out; the rest is for what Kubernetes itself runs on the machine."""
 
 
-class NodeSshArgs(TypedDict):
-    """What the sshd of a worker needs. It admits only users with a job there."""
-
-    host_keys: str
-    """Name of the Secret with the workers' host key."""
-    user_keys: str
-    """Name of the ConfigMap with each user's public keys, under the user's name."""
-
-
-class NodeSetArgs(TypedDict):
-    """What a node set needs to know. A fixed set has `size`, an elastic set `min` and `max`."""
-
-    pods: PodDefaults
-    """What all pods of the cluster share."""
-    name: str
-    """Name of the set; its Slurm nodes and pods are `<name>-0`, `<name>-1` and so on."""
-    size: NotRequired[int]
-    """Nodes of a fixed set."""
-    min: NotRequired[int]
-    """Nodes of an elastic set that stay up without a job."""
-    max: NotRequired[int]
-    """Nodes that an elastic set may grow to."""
-    ordinals: int
-    """Nodes that slurm.conf has for the set."""
-    pool: WorkerPoolArgs
-    """The machines they run on."""
-    cpu_request: str
-    """CPU that Kubernetes sets aside for one node, for instance `500m`; there is no limit, Slurm binds jobs to CPUs."""
-    memory_request_mib: int
-    """Memory that Kubernetes sets aside for one node, in MiB."""
-    memory_limit_mib: int
-    """Memory that one node may use at most, in MiB: what Slurm may give to jobs."""
-    gpus: int
-    """GPUs of one node; 0 for none."""
-    declared_gpus: NotRequired[Manifest]
-    """What the worker compares with the GPUs that it finds before it starts slurmd."""
-    simulated_gpus: bool
-    """True: stand-in devices are made for the GPUs. For development only."""
-    users: str
-    """Name of the ConfigMap with the cluster's users."""
-    topologies: NotRequired[list[Manifest]]
-    """The networks by which Slurm places jobs: name, labels of the machines from the top, and for blocks how many there can be."""
-    label_features: NotRequired[tuple[str, ...]]
-    """Labels of the machines that become Slurm features."""
-    features: NotRequired[tuple[str, ...]]
-    """Beside `label_features`: the features that slurm.conf gives all nodes of the set."""
-    health_checks: tuple[str, ...]
-    """Names of the health checks that look at the set's nodes."""
-    check_jobs: tuple[str, ...]
-    """Names of those of them that the controller may start as jobs."""
-    checks_before_jobs: tuple[str, ...]
-    """Names of those that a machine has to pass before its node takes jobs."""
-    machine_causes: list[Manifest]
-    """Which conditions and taints of the machines are causes of the nodes on them: the first that matches decides."""
-    runs_checks: NotRequired[bool]
-    """True: slurmd runs health checks beside the jobs of the set's nodes."""
-    notes_gpu_jobs: NotRequired[bool]
-    """True: which job has which GPU is noted for metrics, and simulated GPUs have metrics of their own."""
-    identity: NotRequired[SharedMountArgs]
-    """The shared volume, one of `mounts`, where users come from LDAP: from its folder `identity` instead of the ConfigMap."""
-    mounts: list[SharedMountArgs]
-    """Shared folders that jobs see."""
-    root: NotRequired[str]
-    """ConfigMap with the settings of the versioned root, where jobs see that root."""
-    ssh: NotRequired[NodeSshArgs]
-    """What sshd needs, where users may go to workers with ssh."""
-    drain_grace_s: int
-    """Seconds that a stopping node waits for its jobs."""
-    job_processes: str
-    """Processes that a job may have on a node, and how many more for each of its CPUs: `512+256`; empty for no limit."""
-    job_disks: str
-    """What jobs have of the node's disk: `tmp=20480 scratch=102400`, in MiB; empty for nothing of their own."""
-    settings: Manifest
-    """What the controller decides by, as the spec of the NodeSet object has it."""
-    volume_claims: tuple[VolumeClaim, ...]
-    """Disks of each node's own."""
-    resume_timeout_s: int
-    """Seconds that a node has from its pod's making to its registration; Slurm's ResumeTimeout."""
-    declared_in: NotRequired[str]
-    """ConfigMap that lists the declared sets: the controller deletes the set when it leaves the list, and the engine only forgets it. Left
-    out where the engine is to delete the set, and to wait until it is drained."""
-
-
-def node_set_args(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) -> NodeSetArgs:
-    """One node set on its pool. Requests are those of the config, or else nearly all that Slurm gives to jobs."""
-    shape = shape_of(cluster, node_set)
-    requested = node_set.resources
-    args: NodeSetArgs = {
-        "pods": pods,
-        "name": node_set.name,
-        "ordinals": node_set.ordinals,
-        "pool": worker_pool(cluster.node_pool(node_set.pool)),
-        "cpu_request": requested.cpu or f"{math.floor(shape.cpus * 1000 * _CPU_SHARE)}m",
-        "memory_request_mib": requested.memory_mib or shape.memory_mib + _SLURMD_MIB,
-        "memory_limit_mib": shape.memory_mib + _SLURMD_MIB,
-        "gpus": shape.gpu_count,
-        "simulated_gpus": node_set.simulated_gpus,
-        "users": users_name(cluster.name),
-        "mounts": shared_mounts(cluster, cluster.mounts_of(node_set)),
-        "drain_grace_s": node_set.drain_grace_s,
-        "job_processes": slurm.job_processes(cluster),
-        "job_disks": slurm.job_disks(node_set),
-        "settings": controller_settings(node_set),
-        "volume_claims": node_set.volume_claims,
-        "resume_timeout_s": cluster.slurm.resume_timeout_s,
-        "check_jobs": check_jobs(cluster, node_set),
-        "checks_before_jobs": node_set.checks_before_jobs,
-        "health_checks": tuple(check.name for check in cluster.health_checks if looks_at(check, node_set)),
-        "machine_causes": build_machine_causes(node_set, cluster.ec2 is not None),
-    }
-    if gpus := build_declared_gpus(shape, machine_of(cluster.node_pool(node_set.pool))):
-        args["declared_gpus"] = gpus
-    if any(looks_at(check, node_set) for check in checks_beside_jobs(cluster)):
-        args["runs_checks"] = True
-    if notes_gpu_jobs(cluster, node_set):
-        args["notes_gpu_jobs"] = True
-    if (identity := identity_volume(cluster)) is not None:
-        args["identity"] = identity
-    if cluster.topologies:
-        args["topologies"] = [_topology(topology) for topology in cluster.topologies]
-    if cluster.label_features:
-        args["label_features"] = cluster.label_features
-        args["features"] = node_set.features
-    if cluster.storage.root is not None:
-        args["root"] = settings_name(cluster.name)
-    if cluster.login.ssh_to_nodes:
-        args["ssh"] = {"host_keys": node_secret_name(cluster.name), "user_keys": user_keys_name(cluster.name)}
-    if node_set.is_elastic:
-        args["min"] = node_set.min or 0
-        args["max"] = node_set.ordinals
-    else:
-        args["size"] = node_set.size or 0
-    if not cluster.kubernetes.wait_for_drains:
-        args["declared_in"] = declared_sets_name(cluster.name)
-    return args
-
-
 class NodeSet(pulumi.ComponentResource):
     """Slurm workers: pod name = host name = Slurm node name. A change of the pod reaches each node when it is drained; the set's own name
     and cluster never change in place."""
@@ -218,12 +80,15 @@ class NodeSet(pulumi.ComponentResource):
     node_names: pulumi.Output[str]
     """The Slurm nodes as a range, for instance `gpu-[0-7]`; of an elastic set, all that there can be."""
 
-    def __init__(self, name: str, args: NodeSetArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
         super().__init__("slipway:index:NodeSet", name, {}, opts)
-        forgotten = pulumi.ResourceOptions(parent=self, retain_on_delete="declared_in" in args)
-        declare(build_node_set(args), forgotten, name=object_name(args["pods"]["cluster"], args["name"]))
-        self.name = pulumi.Output.from_input(args["name"])
-        self.node_names = pulumi.Output.from_input(node_range(args["name"], args["ordinals"]))
+        # Without wait_for_drains the controller deletes a set that leaves the list of declared sets, and the engine only forgets it.
+        forgotten = pulumi.ResourceOptions(parent=self, retain_on_delete=not cluster.kubernetes.wait_for_drains)
+        declare(build_node_set(cluster, pods, node_set), forgotten, name=object_name(cluster.name, node_set.name))
+        self.name = pulumi.Output.from_input(node_set.name)
+        self.node_names = pulumi.Output.from_input(node_range(node_set.name, node_set.ordinals))
         self.register_outputs({"name": self.name, "node_names": self.node_names})
 
 
@@ -238,88 +103,99 @@ def _topology(topology: Topology) -> Manifest:
     return {"name": topology.name, "labels": list(topology.labels), **blocks}
 
 
-def build_node_set(args: NodeSetArgs) -> Manifest:
+def build_node_set(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) -> Manifest:
     """The NodeSet object. Counts are the only thing that grows with the number of nodes."""
-    pods = args["pods"]
+    checks = [check.name for check in cluster.health_checks if looks_at(check, node_set)]
+    started = check_jobs(cluster, node_set)
+    first = node_set.checks_before_jobs
+    resume_timeout_s = cluster.slurm.resume_timeout_s
     spec: Manifest = {
-        "cluster": pods["cluster"],
-        **({"min": args.get("min", 0), "max": args["max"]} if "max" in args else {"replicas": args.get("size", 0)}),
-        "ordinals": args["ordinals"],
-        "template": pod_template(pods, "slurmd", _pod(args), args["name"], CHECKED_FIRST if args["checks_before_jobs"] else None),
-        **args["settings"],
-        "healthChecks": list(args["health_checks"]),
-        **({"checkJobs": list(args["check_jobs"])} if args["check_jobs"] else {}),
-        **({"checksBeforeJobs": list(args["checks_before_jobs"])} if args["checks_before_jobs"] else {}),
-        "machineCauses": args["machine_causes"],
-        "resumeTimeoutSeconds": args["resume_timeout_s"],
+        "cluster": cluster.name,
+        **({"min": node_set.min or 0, "max": node_set.max} if node_set.is_elastic else {"replicas": node_set.size or 0}),
+        "ordinals": node_set.ordinals,
+        "template": pod_template(pods, "slurmd", _pod(cluster, pods, node_set), node_set.name, CHECKED_FIRST if first else None),
+        **controller_settings(node_set),
+        "healthChecks": checks,
+        **({"checkJobs": list(started)} if started else {}),
+        **({"checksBeforeJobs": list(first)} if first else {}),
+        "machineCauses": build_machine_causes(node_set, cluster.ec2 is not None),
+        "resumeTimeoutSeconds": resume_timeout_s,
     }
-    if "topologies" in args:
-        spec["topologies"] = args["topologies"]
-    if "label_features" in args:
-        spec["labelFeatures"] = list(args["label_features"])
-        spec["features"] = list(args.get("features", ()))
-    if args["volume_claims"]:
-        spec["volumeClaimTemplates"] = [claim_template(claim.name, claim_args(claim)) for claim in args["volume_claims"]]
+    if cluster.topologies:
+        spec["topologies"] = [_topology(topology) for topology in cluster.topologies]
+    if cluster.label_features:
+        spec["labelFeatures"] = list(cluster.label_features)
+        spec["features"] = list(node_set.features)
+    if node_set.volume_claims:
+        spec["volumeClaimTemplates"] = [claim_template(claim.name, claim) for claim in node_set.volume_claims]
     about = {
         # Ready is the controller's word: enough nodes are registered. One broken machine of a thousand fails no deployment.
         "pulumi.com/waitFor": "condition=Ready",
-        "pulumi.com/timeoutSeconds": str(args["resume_timeout_s"] + _PULL_S),
+        "pulumi.com/timeoutSeconds": str(resume_timeout_s + _PULL_S),
         # In the foreground Kubernetes would delete the pods first, at once, and the controller could not drain their nodes.
         "pulumi.com/deletionPropagationPolicy": "background",
-        **({annotations.DECLARED_IN: args["declared_in"]} if "declared_in" in args else {}),
+        **({} if cluster.kubernetes.wait_for_drains else {annotations.DECLARED_IN: declared_sets_name(cluster.name)}),
     }
-    meta = metadata(args["name"], pods["namespace"], labels(pods["cluster"], "slurmd", args["name"]), about)
+    meta = metadata(node_set.name, cluster.namespace, labels(cluster.name, "slurmd", node_set.name), about)
     return {"apiVersion": crds.API_VERSION, "kind": "NodeSet", "metadata": meta, "spec": spec}
 
 
-def _pod(args: NodeSetArgs) -> Manifest:
-    pods, pool = args["pods"], args["pool"]
+def _pod(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) -> Manifest:
+    pool = cluster.node_pool(node_set.pool)
+    has_ssh, has_ldap = cluster.login.ssh_to_nodes, cluster.login.ldap is not None
     return {
         # With the host name that the controller sets, the name of a node resolves before it is ready.
-        "subdomain": object_name(pods["cluster"], "slurmd"),
-        "nodeSelector": pool["node_selector"],
-        "tolerations": [*pool["tolerations"], *_lost_machine_tolerations()],
-        "terminationGracePeriodSeconds": args["drain_grace_s"] + _STOP_S,
-        **({"runtimeClassName": pool["runtime_class"]} if "runtime_class" in pool else {}),
+        "subdomain": object_name(cluster.name, "slurmd"),
+        "nodeSelector": node_selector(pool),
+        "tolerations": [*tolerations(pool.taints), *_lost_machine_tolerations()],
+        "terminationGracePeriodSeconds": node_set.drain_grace_s + _STOP_S,
+        **({"runtimeClassName": pool.runtime_class} if pool.runtime_class is not None else {}),
         "securityContext": LOW_PORTS_ARE_ROOTS,
-        "containers": [_slurmd(args)],
+        "containers": [_slurmd(cluster, pods, node_set)],
         "volumes": [
-            *([] if "identity" in args else [config_volume("users", args["users"])]),
+            # Users from LDAP are in a folder of the shared volume, which is there anyway.
+            *([] if has_ldap else [config_volume("users", users_name(cluster.name))]),
             *(empty_volume("spool"), empty_volume("run"), empty_volume("shm", in_memory=True)),
-            *program_volumes(pods, *_programs(args)),
+            *program_volumes(pods, *_programs(cluster, node_set)),
             munge_key_volume(pods, 0o400),
-            *(build_volume(pods["cluster"], source) for source in args["mounts"]),
-            *([config_volume("root", args["root"])] if "root" in args else []),
-            *(empty_volume(name) for name, path in _JOB_FOLDERS.items() if _shares_disk(args, path)),
-            *([secret_volume("node-host-keys", args["ssh"]["host_keys"], mode=0o400)] if "ssh" in args else []),
-            *([config_volume("user-keys", args["ssh"]["user_keys"])] if "ssh" in args and "identity" not in args else []),
-            *([annotation_volume("place", "address", annotations.TOPOLOGY_ADDRESS)] if args.get("topologies") else []),
-            # A folder of the machine: the exporter of its GPUs runs there, and not in this pod.
-            *([{"name": "gpu-jobs", "hostPath": {"path": HOST_FOLDER, "type": "DirectoryOrCreate"}}] if _has_exporter(args) else []),
+            *(build_volume(cluster.name, shared) for shared in shared_mounts(cluster, cluster.mounts_of(node_set))),
+            *([config_volume("root", settings_name(cluster.name))] if cluster.storage.root is not None else []),
+            *(empty_volume(name) for name, path in _JOB_FOLDERS.items() if _shares_disk(node_set, path)),
+            *([secret_volume("node-host-keys", node_secret_name(cluster.name), mode=0o400)] if has_ssh else []),
+            *([config_volume("user-keys", user_keys_name(cluster.name))] if has_ssh and not has_ldap else []),
+            *([annotation_volume("place", "address", annotations.TOPOLOGY_ADDRESS)] if cluster.topologies else []),
+            *([_gpu_jobs_volume()] if _has_exporter(cluster, node_set) else []),
         ],
     }
 
 
-def _simulates_exporter(args: NodeSetArgs) -> bool:
-    return args.get("notes_gpu_jobs", False) and args["simulated_gpus"] and "declared_gpus" in args
+def _gpu_jobs_volume() -> Manifest:
+    """A folder of the machine: the exporter of its GPUs runs there, and not in this pod."""
+    return {"name": "gpu-jobs", "hostPath": {"path": HOST_FOLDER, "type": "DirectoryOrCreate"}}
 
 
-def _has_exporter(args: NodeSetArgs) -> bool:
+def _simulates_exporter(cluster: Cluster, node_set: NodeSetConfig) -> bool:
+    """True where the worker itself gives metrics of its simulated GPUs."""
+    return notes_gpu_jobs(cluster, node_set) and node_set.simulated_gpus
+
+
+def _has_exporter(cluster: Cluster, node_set: NodeSetConfig) -> bool:
     """True where real GPUs are, whose metrics are DCGM's."""
-    return args.get("notes_gpu_jobs", False) and not args["simulated_gpus"]
+    return notes_gpu_jobs(cluster, node_set) and not node_set.simulated_gpus
 
 
 _JOB_FOLDERS = {"tmp": TMP_PATH, "containers": CONTAINERS_PATH}
 """What workers keep for jobs: their /tmp, and images of containers, whose files the kernel does not lay over those of a pod's own image."""
 
 
-def _programs(args: NodeSetArgs) -> tuple[str, ...]:
-    return ("munged", "worker", *(("node_checks",) if args.get("runs_checks") else ()))
+def _programs(cluster: Cluster, node_set: NodeSetConfig) -> tuple[str, ...]:
+    runs_checks = any(looks_at(check, node_set) for check in checks_beside_jobs(cluster))
+    return ("munged", "worker", *(("node_checks",) if runs_checks else ()))
 
 
-def _shares_disk(args: NodeSetArgs, path: str) -> bool:
+def _shares_disk(node_set: NodeSetConfig, path: str) -> bool:
     """True when a folder for jobs is on the machine's own disk, not on a disk that the set claims for it."""
-    return all(claim.mount_path != path for claim in args["volume_claims"])
+    return all(claim.mount_path != path for claim in node_set.volume_claims)
 
 
 def _lost_machine_tolerations() -> list[Manifest]:
@@ -327,39 +203,44 @@ def _lost_machine_tolerations() -> list[Manifest]:
     return [{"key": f"node.kubernetes.io/{reason}", "operator": "Exists", "effect": "NoExecute"} for reason in ("not-ready", "unreachable")]
 
 
-def _slurmd(args: NodeSetArgs) -> Manifest:
+def _slurmd(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) -> Manifest:
+    shape = shape_of(cluster, node_set)
+    declared_gpus = build_declared_gpus(shape, machine_of(cluster.node_pool(node_set.pool)))
+    job_processes, job_disks = slurm.job_processes(cluster), slurm.job_disks(node_set)
+    has_ssh = cluster.login.ssh_to_nodes
+    simulates_exporter = _simulates_exporter(cluster, node_set)
     env = {
-        variables.NODESET: args["name"],
-        variables.DRAIN_GRACE_S: str(args["drain_grace_s"]),
-        variables.GPUS: str(args["gpus"]),
-        variables.SIMULATED_GPUS: str(args["gpus"] if args["simulated_gpus"] else 0),
-        **({variables.DECLARED_GPUS: json.dumps(args["declared_gpus"])} if "declared_gpus" in args else {}),
-        **({variables.JOB_PROCESSES: args["job_processes"]} if args["job_processes"] else {}),
-        **({variables.JOB_DISKS: args["job_disks"]} if args["job_disks"] else {}),
-        **({variables.ELASTIC: "1"} if "max" in args else {}),
-        **({variables.CHECKED_FIRST: "1"} if args["checks_before_jobs"] else {}),
-        **({variables.GPU_METRICS: "1"} if _simulates_exporter(args) else {}),
+        variables.NODESET: node_set.name,
+        variables.DRAIN_GRACE_S: str(node_set.drain_grace_s),
+        variables.GPUS: str(shape.gpu_count),
+        variables.SIMULATED_GPUS: str(shape.gpu_count if node_set.simulated_gpus else 0),
+        **({variables.DECLARED_GPUS: to_json(declared_gpus)} if declared_gpus is not None else {}),
+        **({variables.JOB_PROCESSES: job_processes} if job_processes else {}),
+        **({variables.JOB_DISKS: job_disks} if job_disks else {}),
+        **({variables.ELASTIC: "1"} if node_set.is_elastic else {}),
+        **({variables.CHECKED_FIRST: "1"} if node_set.checks_before_jobs else {}),
+        **({variables.GPU_METRICS: "1"} if simulates_exporter else {}),
     }
     mounts = [
-        *(users_mount(args.get("identity")), munge_key_mount(), mount("spool", SPOOL_PATH)),
-        *program_mounts(*_programs(args)),
+        *(users_mount(cluster), munge_key_mount(), mount("spool", SPOOL_PATH)),
+        *program_mounts(*_programs(cluster, node_set)),
         *(mount("run", paths.SLURM_RUN), mount("shm", "/dev/shm")),  # noqa: S108 - a mount of the pod's own
-        *(build_mount(source) for source in args["mounts"]),
-        *(mount(claim.name, claim.mount_path) for claim in args["volume_claims"]),
-        *([mount("root", paths.ROOT_SETTINGS, read_only=True)] if "root" in args else []),
-        *(mount(name, path) for name, path in _JOB_FOLDERS.items() if _shares_disk(args, path)),
-        *([mount("node-host-keys", paths.NODE_HOST_KEYS, read_only=True), keys_mount(args.get("identity"))] if "ssh" in args else []),
-        *([mount("place", paths.PLACE, read_only=True)] if args.get("topologies") else []),
-        *([mount("gpu-jobs", GPU_JOBS_PATH)] if _has_exporter(args) else []),
+        *(build_mount(shared) for shared in shared_mounts(cluster, cluster.mounts_of(node_set))),
+        *(mount(claim.name, claim.mount_path) for claim in node_set.volume_claims),
+        *([mount("root", paths.ROOT_SETTINGS, read_only=True)] if cluster.storage.root is not None else []),
+        *(mount(name, path) for name, path in _JOB_FOLDERS.items() if _shares_disk(node_set, path)),
+        *([mount("node-host-keys", paths.NODE_HOST_KEYS, read_only=True), keys_mount(cluster)] if has_ssh else []),
+        *([mount("place", paths.PLACE, read_only=True)] if cluster.topologies else []),
+        *([mount("gpu-jobs", GPU_JOBS_PATH)] if _has_exporter(cluster, node_set) else []),
     ]
-    gpu_metrics = [("gpu-metrics", ports.GPU_METRICS)] if _simulates_exporter(args) else []
-    container_ports = [("slurmd", ports.SLURMD), *([("ssh", SSH_PORT)] if "ssh" in args else []), *gpu_metrics]
-    slurmd = container(args["pods"], "slurmd", "", mounts, env, command=daemon_command("worker"))
+    gpu_metrics = [("gpu-metrics", ports.GPU_METRICS)] if simulates_exporter else []
+    container_ports = [("slurmd", ports.SLURMD), *([("ssh", SSH_PORT)] if has_ssh else []), *gpu_metrics]
+    slurmd = container(pods, "slurmd", "", mounts, env, command=daemon_command("worker"))
     return {
         **slurmd,
         "env": [*slurmd["env"], {"name": variables.MACHINE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
         "workingDir": paths.PACKAGES,
-        "resources": build_resources(args),
+        "resources": build_resources(cluster, node_set),
         "ports": [{"name": name, "containerPort": port} for name, port in container_ports],
         "terminationMessagePath": TERMINATION_LOG,
         # Slurm makes cgroups, sets devices apart and starts jobs as their users.
@@ -371,11 +252,14 @@ def _slurmd(args: NodeSetArgs) -> Manifest:
     }
 
 
-def build_resources(args: NodeSetArgs) -> Manifest:
-    """Requests and limits of one node; Kubernetes wants GPUs, as any extended resource, equal in both."""
-    gpu_resource = args["pool"].get("gpu_resource")
-    gpus = {gpu_resource: str(args["gpus"])} if gpu_resource and args["gpus"] else {}
+def build_resources(cluster: Cluster, node_set: NodeSetConfig) -> Manifest:
+    """Requests and limits of one node. Requests are those of the config, or else nearly all that Slurm gives to jobs; there is no limit of
+    CPU, as Slurm binds jobs to CPUs. Kubernetes wants GPUs, as any extended resource, equal in both."""
+    shape, requested = shape_of(cluster, node_set), node_set.resources
+    most_mib = shape.memory_mib + _SLURMD_MIB
+    gpus = {gpu_resource(cluster.node_pool(node_set.pool)): str(shape.gpu_count)} if shape.gpu_count else {}
+    cpu = requested.cpu or f"{math.floor(shape.cpus * 1000 * _CPU_SHARE)}m"
     return {
-        "requests": {"cpu": args["cpu_request"], "memory": f"{args['memory_request_mib']}Mi", **gpus},
-        "limits": {"memory": f"{args['memory_limit_mib']}Mi", **gpus},
+        "requests": {"cpu": cpu, "memory": f"{requested.memory_mib or most_mib}Mi", **gpus},
+        "limits": {"memory": f"{most_mib}Mi", **gpus},
     }

@@ -4,14 +4,15 @@ What is read is in scrapes.py. The rules, the receivers and the dashboards are i
 Leaves Grafana to others.
 """
 
-from typing import Any, NotRequired, TypedDict
+from collections.abc import Iterable
+from typing import Any
 
 import pulumi
 import yaml
 
-from components.claims import ClaimArgs, claim_args, claim_retention, claim_template
+from components.claims import claim_retention, claim_template
 from components.labels import Manifest, labels, metadata, object_name, selector
-from components.objects import CLAIMS, SKIP_AWAIT, config_map, declare, immutable_config_map
+from components.objects import CLAIMS, SKIP_AWAIT, declare, immutable_config_map
 from components.pods import (
     DAEMON_MEMORY,
     PROGRAM_MEMORY,
@@ -39,66 +40,10 @@ COMPONENT = "prometheus"
 """Tail of its objects' names: `<cluster>-prometheus`."""
 PROMETHEUS_UID = 65532
 """The user in the image."""
-"""On the pod's loopback only: nobody but the pod and a port-forward silences alerts."""
 _DATA_PATH = "/data"
 _MEBIBYTES = {"Mi": 1, "Gi": 1024, "Ti": 1024**2, "M": 1e6 / 2**20, "G": 1e9 / 2**20, "T": 1e12 / 2**20}
 _METRICS_SHARE = 0.8
 """Of the disk, for metrics: what is compacted needs room beside it."""
-
-
-class OwnArgs(TypedDict):
-    """A Prometheus and an Alertmanager of the cluster's own."""
-
-    pods: PodDefaults
-    """What all pods of the cluster share; the image is that of Prometheus."""
-    files: dict[str, str]
-    """prometheus.yml, alerts.yml and alertmanager.yml."""
-    secrets: dict[str, str]
-    """Secrets of the receivers, by the folders that they are mounted at."""
-    retention_days: int
-    """Days that metrics are kept."""
-    retention_mib: int
-    """MiB of metrics that are kept at most."""
-    storage: ClaimArgs
-    """The disk."""
-    readers: list[str]
-    """Namespaces whose pods may ask Prometheus."""
-    replicated: list[tuple[str, int]]
-    """Components with several pods, and the port at which each is read."""
-    deletion_protection: bool
-    """True: the set cannot be deleted by a change of the stack, and the disk outlives it."""
-
-
-class ObservabilityArgs(TypedDict):
-    """What is made."""
-
-    dashboards: Manifest
-    """The ConfigMap with the dashboards."""
-    own: NotRequired[OwnArgs]
-    """With a Prometheus of the cluster's own."""
-    operator: NotRequired[list[Manifest]]
-    """With the Prometheus Operator: its objects."""
-
-
-def observability_args(cluster: Cluster, pods: PodDefaults, monitoring: Monitoring, image: str) -> ObservabilityArgs:
-    said = monitoring.dashboards
-    about = {**labels(cluster.name, "dashboards"), **said.labels}
-    dashboards = config_map(object_name(cluster.name, "dashboards"), cluster.namespace, about, build_dashboards())
-    dashboards["metadata"]["annotations"] = {"grafana_folder": said.folder}
-    if monitoring.prometheus == "Operator":
-        return {"dashboards": dashboards, "operator": build_operator_objects(cluster, monitoring)}
-    own: OwnArgs = {
-        "pods": {**pods, "image": image},
-        "files": build_files(cluster, monitoring),
-        "secrets": receiver_secrets(cluster, monitoring),
-        "retention_days": monitoring.retention_days,
-        "retention_mib": max(1, int(mebibytes(monitoring.storage.size) * _METRICS_SHARE)),
-        "storage": claim_args(monitoring.storage),
-        "readers": list(monitoring.readers),
-        "replicated": [(target.component, target.port) for target in targets(cluster) if target.replicas],
-        "deletion_protection": cluster.deletion_protection,
-    }
-    return {"dashboards": dashboards, "own": own}
 
 
 class Observability(pulumi.ComponentResource):
@@ -108,22 +53,36 @@ class Observability(pulumi.ComponentResource):
     prometheus_url: pulumi.Output[str]
     """URL of the cluster's own Prometheus inside the Kubernetes cluster; empty with the Prometheus Operator."""
 
-    def __init__(self, name: str, args: ObservabilityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, cluster: Cluster, pods: PodDefaults, monitoring: Monitoring, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
         super().__init__("slipway:index:Observability", name, {}, opts)
         child = pulumi.ResourceOptions(parent=self)
-        declare(args["dashboards"], child)
-        for manifest in args.get("operator", []):
-            declare(manifest, child, f"{manifest['metadata']['name']}-{manifest['kind'].lower()}")
+        declare(build_dashboards_map(cluster, monitoring), child)
         url = ""
-        if (own := args.get("own")) is not None:
-            files = build_config(own)
-            needs = [declare(each, child) for each in (files, build_network_policy(own), *build_services(own))]
-            protected = own["deletion_protection"]
+        if monitoring.prometheus == "Operator":
+            for manifest in build_operator_objects(cluster, monitoring):
+                declare(manifest, child, f"{manifest['metadata']['name']}-{manifest['kind'].lower()}")
+        else:
+            files = build_config(cluster, monitoring)
+            needs = [declare(each, child) for each in (files, build_network_policy(cluster, monitoring), *build_services(cluster, pods))]
+            protected = cluster.deletion_protection
             last = pulumi.ResourceOptions(parent=self, depends_on=needs, ignore_changes=[CLAIMS], protect=protected)
-            declare(build_server(own, files["metadata"]["name"]), last)
-            url = f"http://{object_name(own['pods']['cluster'], COMPONENT)}.{own['pods']['namespace']}:{ports.PROMETHEUS}"
+            declare(build_server(cluster, pods, monitoring, files["metadata"]["name"]), last)
+            url = f"http://{object_name(cluster.name, COMPONENT)}.{cluster.namespace}:{ports.PROMETHEUS}"
         self.prometheus_url = pulumi.Output.from_input(url)
         self.register_outputs({"prometheus_url": self.prometheus_url})
+
+
+def build_dashboards_map(cluster: Cluster, monitoring: Monitoring) -> Manifest:
+    """The ConfigMap with the dashboards, which Grafana's sidecar finds by the labels of the config."""
+    about = metadata(
+        object_name(cluster.name, "dashboards"),
+        cluster.namespace,
+        {**labels(cluster.name, "dashboards"), **monitoring.dashboards.labels},
+        {"grafana_folder": monitoring.dashboards.folder},
+    )
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about, "data": build_dashboards()}
 
 
 def mebibytes(size: str) -> float:
@@ -177,23 +136,23 @@ def build_operator_objects(cluster: Cluster, monitoring: Monitoring) -> list[Man
     return [*build_monitors(cluster, monitoring.labels, monitoring.scrape_interval_s), rules]
 
 
-def build_config(args: OwnArgs) -> Manifest:
+def build_config(cluster: Cluster, monitoring: Monitoring) -> Manifest:
     """The files, in a ConfigMap named by its content: neither program reads a file again by itself, so a change makes a new pod."""
-    pods = args["pods"]
-    return immutable_config_map(
-        object_name(pods["cluster"], COMPONENT), pods["namespace"], labels(pods["cluster"], COMPONENT), args["files"]
-    )
+    files = build_files(cluster, monitoring)
+    return immutable_config_map(object_name(cluster.name, COMPONENT), cluster.namespace, labels(cluster.name, COMPONENT), files)
 
 
-def build_services(args: OwnArgs) -> list[Manifest]:
+def build_services(cluster: Cluster, pods: PodDefaults) -> list[Manifest]:
     """Prometheus' own, and one without an address of its own for each component whose pods are read one by one."""
-    pods = args["pods"]
     made = [service(pods, COMPONENT, ports.PROMETHEUS)]
-    for component, port in args["replicated"]:
-        about = metadata(object_name(pods["cluster"], component), pods["namespace"], labels(pods["cluster"], component), SKIP_AWAIT)
+    for target in targets(cluster):
+        if not target.replicas:
+            continue
+        component = target.component
+        about = metadata(object_name(cluster.name, component), cluster.namespace, labels(cluster.name, component), SKIP_AWAIT)
         spec: Manifest = {
-            "selector": selector(pods["cluster"], component),
-            "ports": [{"name": "metrics", "port": port, "targetPort": port}],
+            "selector": selector(cluster.name, component),
+            "ports": [{"name": "metrics", "port": target.port, "targetPort": target.port}],
             "clusterIP": "None",
             "publishNotReadyAddresses": True,
         }
@@ -201,48 +160,46 @@ def build_services(args: OwnArgs) -> list[Manifest]:
     return made
 
 
-def build_network_policy(args: OwnArgs) -> Manifest:
+def build_network_policy(cluster: Cluster, monitoring: Monitoring) -> Manifest:
     """In: Prometheus' port, from the namespaces of its readers. Out: anywhere, as receivers are."""
-    pods = args["pods"]
-    sources = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}} for name in args["readers"]]
+    sources = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}} for name in monitoring.readers]
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": metadata(object_name(pods["cluster"], COMPONENT), pods["namespace"], labels(pods["cluster"], COMPONENT)),
+        "metadata": metadata(object_name(cluster.name, COMPONENT), cluster.namespace, labels(cluster.name, COMPONENT)),
         "spec": {
-            "podSelector": {"matchLabels": selector(pods["cluster"], COMPONENT)},
+            "podSelector": {"matchLabels": selector(cluster.name, COMPONENT)},
             "policyTypes": ["Ingress"],
             "ingress": [{"from": sources, "ports": [{"port": ports.PROMETHEUS, "protocol": "TCP"}]}] if sources else [],
         },
     }
 
 
-def build_server(args: OwnArgs, files: str) -> Manifest:
+def build_server(cluster: Cluster, pods: PodDefaults, monitoring: Monitoring, files: str) -> Manifest:
     """The StatefulSet: one pod with both programs on one disk. `files` is the ConfigMap of `build_config`."""
-    pods = args["pods"]
-    cluster, name = pods["cluster"], object_name(pods["cluster"], COMPONENT)
-    secrets = [secret_volume(f"receiver-{folder}", secret) for folder, secret in args["secrets"].items()]
+    name, secrets = object_name(cluster.name, COMPONENT), receiver_secrets(cluster, monitoring)
+    receivers = [secret_volume(f"receiver-{folder}", secret) for folder, secret in secrets.items()]
     pod: Manifest = {
         "terminationGracePeriodSeconds": 60,
         "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
         "securityContext": {"fsGroup": PROMETHEUS_UID, "fsGroupChangePolicy": "OnRootMismatch"},
-        "containers": [_prometheus(args), _alertmanager(args)],
-        "volumes": [config_volume("config", files), empty_volume("tmp"), *secrets],
+        "containers": [_prometheus(pods, monitoring), _alertmanager(pods, secrets)],
+        "volumes": [config_volume("config", files), empty_volume("tmp"), *receivers],
     }
     spec: Manifest = {
         "replicas": 1,
         "serviceName": name,
-        "selector": {"matchLabels": selector(cluster, COMPONENT)},
+        "selector": {"matchLabels": selector(cluster.name, COMPONENT)},
         "template": pod_template(pods, COMPONENT, pod),
-        "volumeClaimTemplates": [claim_template("data", args["storage"])],
-        "persistentVolumeClaimRetentionPolicy": claim_retention(args["deletion_protection"]),
+        "volumeClaimTemplates": [claim_template("data", monitoring.storage)],
+        "persistentVolumeClaimRetentionPolicy": claim_retention(cluster.deletion_protection),
     }
-    about = metadata(name, pods["namespace"], labels(cluster, COMPONENT))
+    about = metadata(name, cluster.namespace, labels(cluster.name, COMPONENT))
     return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": about, "spec": spec}
 
 
-def _prometheus(args: OwnArgs) -> Manifest:
-    pods = args["pods"]
+def _prometheus(pods: PodDefaults, monitoring: Monitoring) -> Manifest:
+    retention_mib = max(1, int(mebibytes(monitoring.storage.size) * _METRICS_SHARE))
     return {
         "name": "prometheus",
         "image": pods["image"],
@@ -251,8 +208,8 @@ def _prometheus(args: OwnArgs) -> Manifest:
             "prometheus",
             f"--config.file={paths.PROMETHEUS}/prometheus.yml",
             f"--storage.tsdb.path={_DATA_PATH}/prometheus",
-            f"--storage.tsdb.retention.time={args['retention_days']}d",
-            f"--storage.tsdb.retention.size={args['retention_mib']}MB",  # Prometheus' MB are MiB
+            f"--storage.tsdb.retention.time={monitoring.retention_days}d",
+            f"--storage.tsdb.retention.size={retention_mib}MB",  # Prometheus' MB are MiB
             f"--web.listen-address=:{ports.PROMETHEUS}",
             "--log.format=json",
         ],
@@ -267,9 +224,9 @@ def _prometheus(args: OwnArgs) -> Manifest:
     }
 
 
-def _alertmanager(args: OwnArgs) -> Manifest:
-    pods = args["pods"]
-    secrets = [mount(f"receiver-{folder}", f"{alertmanager.SECRETS_PATH}/{folder}", read_only=True) for folder in args["secrets"]]
+def _alertmanager(pods: PodDefaults, folders: Iterable[str]) -> Manifest:
+    """`folders` are those of the receivers' Secrets."""
+    receivers = [mount(f"receiver-{folder}", f"{alertmanager.SECRETS_PATH}/{folder}", read_only=True) for folder in folders]
     return {
         "name": "alertmanager",
         "image": pods["image"],
@@ -277,6 +234,7 @@ def _alertmanager(args: OwnArgs) -> Manifest:
         "command": [
             "slipway-alertmanager",
             f"--storage.path={_DATA_PATH}/alertmanager",
+            # The pod's loopback: nobody but the pod and a port-forward silences alerts.
             f"--web.listen-address=127.0.0.1:{ports.ALERTMANAGER}",
             "--cluster.listen-address=",  # one of its kind, without peers
             "--log.format=json",
@@ -286,6 +244,6 @@ def _alertmanager(args: OwnArgs) -> Manifest:
         "securityContext": confined(PROMETHEUS_UID),
         "volumeMounts": [
             *(mount("config", paths.PROMETHEUS, read_only=True), mount("data", _DATA_PATH), mount("tmp", "/tmp")),  # noqa: S108 - the pod's own
-            *secrets,
+            *receivers,
         ],
     }

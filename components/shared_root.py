@@ -5,7 +5,7 @@ that is no longer declared is removed some days later, once no job uses it.
 """
 
 import json
-from typing import NotRequired, TypedDict
+from collections.abc import Iterable
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -28,7 +28,7 @@ from components.pods import (
     resources,
     scripts_volume,
 )
-from components.shared_mounts import SharedMountArgs, build_mount, build_volume, root_mount
+from components.shared_mounts import build_mount, build_volume, root_mount
 from configs.models.cluster import Cluster
 from configs.models.shared_root import Root, RootVersion
 from configs.render import shared_root
@@ -48,98 +48,32 @@ _TREES_MEMORY = "4Gi"
 """The most memory of what knows every file of a version at once."""
 
 
-class RootTarArgs(TypedDict):
-    """A tar of a root file system."""
-
-    url: str
-    """Where it is: https://, http:// or file:///shared/..."""
-    sha256: str
-    """Its digest."""
-
-
-class RootVersionArgs(TypedDict):
-    """One version of the root."""
-
-    name: str
-    """Its name, for ever."""
-    image: NotRequired[str]
-    """What it is filled from; this or the tar."""
-    tar: NotRequired[RootTarArgs]
-    """What it is filled from, instead of an image."""
-    carry_from: NotRequired[str]
-    """The version whose changes are copied into it; among the versions before it."""
-
-
-class SharedRootArgs(TypedDict):
-    """What the versioned root needs to know."""
-
-    pods: PodDefaults
-    """What all pods of the cluster share."""
-    volume: SharedMountArgs
-    """The shared volume."""
-    versions: list[RootVersionArgs]
-    """The versions to fill."""
-    current: str
-    """The version for new jobs and sessions."""
-    packages: NotRequired[list[str]]
-    """Debian packages that the current version has beside those of its source."""
-    keep_days: int
-    """Days that a version stays that is not declared any more."""
-    settings: dict[str, str]
-    """The files for pods that enter a version, by name: root.conf, and sudoers where there are admins."""
-
-
-def shared_root_args(cluster: Cluster, pods: PodDefaults, root: Root, image: str) -> SharedRootArgs:
-    """The versions of the root, and the name of the current version. `image` is what those are filled from that name nothing else."""
-    versions = shared_root.versions_of(root, image)
-    settings = {"root.conf": shared_root.render(cluster, paths.ROOT_SETTINGS, SLURM_UID)}
-    if cluster.login.has_admins:
-        settings[shared_root.SUDOERS] = shared_root.render_sudoers(cluster)
-    args: SharedRootArgs = {
-        "pods": pods,
-        "volume": root_mount(cluster),
-        "versions": [_root_version(version) for version in versions.values()],
-        "current": shared_root.current_of(root, image),
-        "keep_days": root.keep_days,
-        "settings": settings,
-    }
-    if root.packages:
-        args["packages"] = list(root.packages)
-    return args
-
-
-def _root_version(version: RootVersion) -> RootVersionArgs:
-    made: RootVersionArgs = {"name": version.name}
-    if version.tar is not None:
-        made["tar"] = {"url": version.tar.url, "sha256": version.tar.sha256}
-    elif version.image is not None:
-        made["image"] = version.image
-    if version.carry_from is not None:
-        made["carry_from"] = version.carry_from
-    return made
-
-
 class SharedRoot(pulumi.ComponentResource):
     """Versions of the root that jobs and logins see. A version is filled once; a change of `current` touches no job that runs."""
 
     current: pulumi.Output[str]
     """The version for new jobs and sessions."""
 
-    def __init__(self, name: str, args: SharedRootArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, cluster: Cluster, pods: PodDefaults, root: Root, image: str, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        """`image` is what those versions are filled from that name nothing else."""
         super().__init__("slipway:index:SharedRoot", name, {}, opts)
-        self.settings = declare(build_settings(args), pulumi.ResourceOptions(parent=self))
+        versions, current = shared_root.versions_of(root, image), shared_root.current_of(root, image)
+        self.settings = declare(build_settings(cluster), pulumi.ResourceOptions(parent=self))
         filled: dict[str, pulumi.Resource] = {}
-        for version in args["versions"]:
-            first = [filled[version["carry_from"]]] if "carry_from" in version else []
-            filled[version["name"]] = _declare_job(build_fill(args, version), pulumi.ResourceOptions(parent=self, depends_on=first))
+        for version in versions.values():
+            first = [filled[version.carry_from]] if version.carry_from is not None else []
+            filled[version.name] = _declare_job(build_fill(cluster, pods, version), pulumi.ResourceOptions(parent=self, depends_on=first))
         # On that version alone: a version whose image is gone from its registry must not stand in the way of a rollback.
-        ready = filled[args["current"]]
-        if packages := args.get("packages"):
-            ready = _declare_job(build_install(args, packages), pulumi.ResourceOptions(parent=self, depends_on=[ready]))
-        _declare_job(build_switch(args), pulumi.ResourceOptions(parent=self, depends_on=[ready]))
-        declare(build_cleaner(args), pulumi.ResourceOptions(parent=self))
-        declare(build_report(args), pulumi.ResourceOptions(parent=self))
-        self.current = pulumi.Output.from_input(args["current"])
+        ready = filled[current]
+        if root.packages:
+            install = build_install(cluster, pods, current, root.packages)
+            ready = _declare_job(install, pulumi.ResourceOptions(parent=self, depends_on=[ready]))
+        _declare_job(build_switch(cluster, pods, current), pulumi.ResourceOptions(parent=self, depends_on=[ready]))
+        declare(build_cleaner(cluster, pods, versions, root.keep_days), pulumi.ResourceOptions(parent=self))
+        declare(build_report(cluster, pods), pulumi.ResourceOptions(parent=self))
+        self.current = pulumi.Output.from_input(current)
         self.register_outputs({"current": self.current})
 
 
@@ -148,27 +82,28 @@ def settings_name(cluster: str) -> str:
     return object_name(cluster, "root")
 
 
-def build_settings(args: SharedRootArgs) -> Manifest:
-    """The ConfigMap with root.conf, changed in place: the plugin reads it for each job."""
-    pods = args["pods"]
-    return config_map(settings_name(pods["cluster"]), pods["namespace"], labels(pods["cluster"], "root"), args["settings"])
+def build_settings(cluster: Cluster) -> Manifest:
+    """The ConfigMap with root.conf, and sudoers where there are admins. Changed in place: the plugin reads it for each job."""
+    files = {"root.conf": shared_root.render(cluster, paths.ROOT_SETTINGS, SLURM_UID)}
+    if cluster.login.has_admins:
+        files[shared_root.SUDOERS] = shared_root.render_sudoers(cluster)
+    return config_map(settings_name(cluster.name), cluster.namespace, labels(cluster.name, "root"), files)
 
 
-def build_fill(args: SharedRootArgs, version: RootVersionArgs) -> Manifest:
+def build_fill(cluster: Cluster, pods: PodDefaults, version: RootVersion) -> Manifest:
     """The Job that fills a version from an image's root or a tar; it goes on where an earlier try ended."""
-    pods = args["pods"]
-    environment = {variables.ROOT_VERSION: version["name"]}
-    if "tar" in version:
-        environment |= {variables.ROOT_TAR: version["tar"]["url"], variables.ROOT_SHA256: version["tar"]["sha256"]}
-    elif "image" in version:
-        environment[variables.ROOT_IMAGE] = version["image"]
-    if "carry_from" in version:
-        environment[variables.ROOT_CARRY_FROM] = version["carry_from"]
+    environment = {variables.ROOT_VERSION: version.name}
+    if version.tar is not None:
+        environment |= {variables.ROOT_TAR: version.tar.url, variables.ROOT_SHA256: version.tar.sha256}
+    if version.image is not None:
+        environment[variables.ROOT_IMAGE] = version.image
+    if version.carry_from is not None:
+        environment[variables.ROOT_CARRY_FROM] = version.carry_from
     fill = container(
         pods,
         "fill",
         "",
-        [build_mount(args["volume"]), *program_mounts("root_fill", "root_changes")],
+        [build_mount(root_mount(cluster)), *program_mounts("root_fill", "root_changes")],
         environment,
         command=program_command("root_fill"),
         workingDir=paths.PACKAGES,
@@ -178,11 +113,11 @@ def build_fill(args: SharedRootArgs, version: RootVersionArgs) -> Manifest:
     )
     pod: Manifest = {
         "restartPolicy": "Never",
-        **(_source(pods, version["image"]) if "image" in version else {}),
+        **(_source(pods, version.image) if version.image is not None else {}),
         "containers": [fill],
         "volumes": [
-            *(*program_volumes(pods, "root_fill", "root_changes"), build_volume(pods["cluster"], args["volume"])),
-            *([empty_volume("hold")] if "image" in version else []),
+            *(*program_volumes(pods, "root_fill", "root_changes"), build_volume(cluster.name, root_mount(cluster))),
+            *([empty_volume("hold")] if version.image is not None else []),
         ],
     }
     spec: Manifest = {
@@ -194,7 +129,7 @@ def build_fill(args: SharedRootArgs, version: RootVersionArgs) -> Manifest:
             "rules": [{"action": "FailJob", "onExitCodes": {"containerName": "fill", "operator": "In", "values": [_NO_USE]}}]
         },
     }
-    return _job(args, "root-fill", spec)
+    return _job(cluster, "root-fill", spec)
 
 
 def _source(pods: PodDefaults, image: str) -> Manifest:
@@ -218,15 +153,14 @@ def _source(pods: PodDefaults, image: str) -> Manifest:
     }
 
 
-def build_install(args: SharedRootArgs, packages: list[str]) -> Manifest:
+def build_install(cluster: Cluster, pods: PodDefaults, current: str, packages: Iterable[str]) -> Manifest:
     """The Job that installs packages in the version that is to be current, or is: with apt, from the archives that the version names."""
-    pods = args["pods"]
     install = container(
         pods,
         "install",
         "",
-        [build_mount(args["volume"]), *program_mounts("root_packages")],
-        {variables.ROOT_VERSION: args["current"], variables.ROOT_PACKAGES: " ".join(packages)},
+        [build_mount(root_mount(cluster)), *program_mounts("root_packages")],
+        {variables.ROOT_VERSION: current, variables.ROOT_PACKAGES: " ".join(packages)},
         command=program_command("root_packages"),
         workingDir=paths.PACKAGES,
         limit=_TREES_MEMORY,
@@ -237,7 +171,7 @@ def build_install(args: SharedRootArgs, packages: list[str]) -> Manifest:
     pod: Manifest = {
         "restartPolicy": "Never",
         "containers": [install],
-        "volumes": [*program_volumes(pods, "root_packages"), build_volume(pods["cluster"], args["volume"])],
+        "volumes": [*program_volumes(pods, "root_packages"), build_volume(cluster.name, root_mount(cluster))],
     }
     spec: Manifest = {
         "backoffLimit": 6,
@@ -248,42 +182,40 @@ def build_install(args: SharedRootArgs, packages: list[str]) -> Manifest:
             "rules": [{"action": "FailJob", "onExitCodes": {"containerName": "install", "operator": "In", "values": [_NO_USE]}}]
         },
     }
-    return _job(args, "root-packages", spec)
+    return _job(cluster, "root-packages", spec)
 
 
-def build_switch(args: SharedRootArgs) -> Manifest:
+def build_switch(cluster: Cluster, pods: PodDefaults, current: str) -> Manifest:
     """The Job that makes a version current once it is filled and runs a shell; else it fails, and the old version stays current."""
-    pods = args["pods"]
     switch = container(
         pods,
         "switch",
         "root-switch.sh",
-        [build_mount(args["volume"])],
-        {variables.ROOT_VERSION: args["current"]},
+        [build_mount(root_mount(cluster))],
+        {variables.ROOT_VERSION: current},
         securityContext=_context(["DAC_OVERRIDE", "SYS_CHROOT"]),
         terminationMessagePolicy="FallbackToLogsOnError",
     )
     pod: Manifest = {
         "restartPolicy": "Never",
         "containers": [switch],
-        "volumes": [scripts_volume(pods), *program_volumes(pods), build_volume(pods["cluster"], args["volume"])],
+        "volumes": [scripts_volume(pods), *program_volumes(pods), build_volume(cluster.name, root_mount(cluster))],
     }
     return _job(
-        args, "root-switch", {"backoffLimit": 0, "activeDeadlineSeconds": _FILL_S, "template": pod_template(pods, "root-switch", pod)}
+        cluster, "root-switch", {"backoffLimit": 0, "activeDeadlineSeconds": _FILL_S, "template": pod_template(pods, "root-switch", pod)}
     )
 
 
-def build_cleaner(args: SharedRootArgs) -> Manifest:
-    """The CronJob that removes versions which nothing needs, once a day. It asks slurmctld which jobs run."""
-    pods = args["pods"]
+def build_cleaner(cluster: Cluster, pods: PodDefaults, versions: Iterable[str], keep_days: int) -> Manifest:
+    """The CronJob that removes versions which nothing needs, once a day; `versions` are declared. It asks slurmctld which jobs run."""
     cleaner = container(
         pods,
         "clean",
         "",
-        [build_mount(args["volume"]), *MUNGE_SOCKET, *program_mounts("root_clean")],
+        [build_mount(root_mount(cluster)), *MUNGE_SOCKET, *program_mounts("root_clean")],
         {
-            variables.ROOT_VERSIONS: " ".join(version["name"] for version in args["versions"]),
-            variables.ROOT_KEEP_DAYS: str(args["keep_days"]),
+            variables.ROOT_VERSIONS: " ".join(versions),
+            variables.ROOT_KEEP_DAYS: str(keep_days),
         },
         command=program_command("root_clean"),
         workingDir=paths.PACKAGES,
@@ -295,10 +227,10 @@ def build_cleaner(args: SharedRootArgs) -> Manifest:
         "containers": [cleaner],
         "volumes": [
             *(*program_volumes(pods, "munged", "root_clean"), *munge_volumes(pods)),
-            build_volume(pods["cluster"], args["volume"]),
+            build_volume(cluster.name, root_mount(cluster)),
         ],
     }
-    about = labels(pods["cluster"], "root-clean")
+    about = labels(cluster.name, "root-clean")
     job = {"backoffLimit": 0, "activeDeadlineSeconds": _FILL_S, "template": pod_template(pods, "root-clean", pod)}
     spec: Manifest = {
         "schedule": _CLEAN_AT,
@@ -307,18 +239,17 @@ def build_cleaner(args: SharedRootArgs) -> Manifest:
         "failedJobsHistoryLimit": 3,
         "jobTemplate": {"metadata": {"labels": about}, "spec": job},
     }
-    name = metadata(object_name(pods["cluster"], "root-clean"), pods["namespace"], about)
+    name = metadata(object_name(cluster.name, "root-clean"), cluster.namespace, about)
     return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": name, "spec": spec}
 
 
-def build_report(args: SharedRootArgs) -> Manifest:
+def build_report(cluster: Cluster, pods: PodDefaults) -> Manifest:
     """The CronJob that never runs by itself: a Job made from it says in its log what was changed in every version."""
-    pods = args["pods"]
     report = container(
         pods,
         "report",
         "",
-        [{**build_mount(args["volume"]), "readOnly": True}, *program_mounts("root_changes")],
+        [{**build_mount(root_mount(cluster)), "readOnly": True}, *program_mounts("root_changes")],
         {variables.REPORT: "text"},
         command=program_command("root_changes", "report"),
         workingDir=paths.PACKAGES,
@@ -330,10 +261,10 @@ def build_report(args: SharedRootArgs) -> Manifest:
         "restartPolicy": "Never",
         "containers": [report],
         "volumes": [
-            *(*program_volumes(pods, "root_changes"), build_volume(pods["cluster"], args["volume"])),
+            *(*program_volumes(pods, "root_changes"), build_volume(cluster.name, root_mount(cluster))),
         ],
     }
-    about = labels(pods["cluster"], "root-changes")
+    about = labels(cluster.name, "root-changes")
     job = {"backoffLimit": 0, "activeDeadlineSeconds": _FILL_S, "template": pod_template(pods, "root-changes", pod)}
     spec: Manifest = {
         "schedule": _CLEAN_AT,
@@ -341,16 +272,15 @@ def build_report(args: SharedRootArgs) -> Manifest:
         "concurrencyPolicy": "Forbid",
         "jobTemplate": {"metadata": {"labels": about}, "spec": job},
     }
-    name = metadata(object_name(pods["cluster"], "root-changes"), pods["namespace"], about)
+    name = metadata(object_name(cluster.name, "root-changes"), cluster.namespace, about)
     return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": name, "spec": spec}
 
 
-def _job(args: SharedRootArgs, component: str, spec: Manifest) -> Manifest:
+def _job(cluster: Cluster, component: str, spec: Manifest) -> Manifest:
     """A Job cannot be changed, so its name is a hash of all that it is; a Job that failed is made again by the next deployment."""
-    pods = args["pods"]
-    name = content_name(object_name(pods["cluster"], component), {"spec": json.dumps(spec, sort_keys=True)})
+    name = content_name(object_name(cluster.name, component), {"spec": json.dumps(spec, sort_keys=True)})
     annotations = {"pulumi.com/replaceUnready": "true", "pulumi.com/timeoutSeconds": str(_FILL_S)}
-    about = metadata(name, pods["namespace"], labels(pods["cluster"], component), annotations)
+    about = metadata(name, cluster.namespace, labels(cluster.name, component), annotations)
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": about, "spec": spec}
 
 

@@ -6,7 +6,7 @@ They come from the config, as two ConfigMaps that change in place, or from LDAP:
 from components.labels import Manifest, labels, object_name
 from components.objects import config_map
 from components.pods import config_volume, mount
-from components.shared_mounts import SharedMountArgs, build_volume, root_mount
+from components.shared_mounts import build_volume, root_mount
 from configs.models.cluster import Cluster
 from configs.render import users
 from names import paths
@@ -36,34 +36,29 @@ def build_users(cluster: Cluster) -> list[Manifest]:
     ]
 
 
-def identity_volume(cluster: Cluster) -> SharedMountArgs | None:
-    """The shared volume, where users come from LDAP; None where all are in the config."""
-    return root_mount(cluster) if cluster.login.ldap is not None else None
-
-
-def users_mount(identity: SharedMountArgs | None) -> Manifest:
+def users_mount(cluster: Cluster) -> Manifest:
     """Where a container reads users and groups: the ConfigMap's files, or the folder on the shared volume."""
-    if identity is None:
+    if cluster.login.ldap is None:
         return mount("users", paths.USERS, read_only=True)
-    return {**mount(identity["name"], paths.USERS, read_only=True), "subPath": FOLDER}
+    return {**mount(root_mount(cluster).name, paths.USERS, read_only=True), "subPath": FOLDER}
 
 
-def keys_mount(identity: SharedMountArgs | None) -> Manifest:
+def keys_mount(cluster: Cluster) -> Manifest:
     """Where sshd sees the users' keys."""
-    if identity is None:
+    if cluster.login.ldap is None:
         return mount("user-keys", KEYS_PATH, read_only=True)
-    return {**mount(identity["name"], KEYS_PATH, read_only=True), "subPath": f"{FOLDER}/keys"}
+    return {**mount(root_mount(cluster).name, KEYS_PATH, read_only=True), "subPath": f"{FOLDER}/keys"}
 
 
-def users_volume(cluster: str, config_map_name: str, identity: SharedMountArgs | None) -> Manifest:
+def users_volume(cluster: Cluster) -> Manifest:
     """The volume behind `users_mount`, for a pod that has no shared volumes otherwise.
 
     A claim is read-only as a whole: else a pod's fsGroup would re-own all files of some kinds of volume. Source: Kubernetes' CSI client,
     which leaves read-only volumes out of that.
     """
-    if identity is None:
-        return config_volume("users", config_map_name)
-    volume = build_volume(cluster, identity)
+    if cluster.login.ldap is None:
+        return config_volume("users", users_name(cluster.name))
+    volume = build_volume(cluster.name, root_mount(cluster))
     if "persistentVolumeClaim" in volume:
         volume["persistentVolumeClaim"]["readOnly"] = True
     return volume

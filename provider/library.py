@@ -1,7 +1,7 @@
 """Slipway for Python programs: `from slipway import SlurmCluster`. The wheel has this file as slipway/__init__.py.
 
-Slipway's own modules have the names of the repository: `components`, `configs`, `names`, `programs`, `slurm`. They lie inside this package
-and are imported once. Then they leave `sys.modules`, so that a program may have a `configs` of its own.
+Slipway's own modules have the names of the repository: `components`, `configs`, `controllers`, `names`, `programs`, `slurm`. They lie in
+this package and are imported once. Then they leave `sys.modules`, so that a program may have a `configs` of its own.
 """
 
 import importlib
@@ -15,7 +15,7 @@ _FROM = {
     "SlurmClusterArgs": "configs.cluster_args",
     "parse_cluster": "configs.load",
 }
-_ROOMS = ("components", "configs", "names", "programs", "slurm")
+_ROOMS = ("components", "configs", "controllers", "names", "programs", "slurm")
 
 
 def __getattr__(name: str) -> Any:

@@ -4,10 +4,11 @@ A window is a reservation with the flag MAINT, or one whose name begins with a p
 of it and may still run when it starts. programs/maintenance acts by this, and `slipway maintenance` shows it beforehand.
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from slurm import reasons
 from slurm.hostlists import HostlistError, expand
@@ -84,11 +85,16 @@ class Job:
         return read_marks(self.admin_comment)
 
 
-def read_policy(given: Mapping[str, Any]) -> Policy:
-    """The policy of a JSON object with its fields. Raises ReadingError."""
+def write_policy(policy: Policy) -> str:
+    """The argument of programs/maintenance; components/control_plane.py sets it."""
+    return json.dumps(vars(policy), sort_keys=True)
+
+
+def read_policy(text: str) -> Policy:
+    """What `write_policy` has written. Raises ReadingError."""
     try:
-        return Policy(**given)
-    except TypeError as error:
+        return Policy(**json.loads(text))
+    except (TypeError, ValueError) as error:
         raise ReadingError(f"no policy of maintenance: {error}") from None
 
 

@@ -187,6 +187,11 @@ class NodePool(Model):
     runtime_class: ObjectName | None = None
     """RuntimeClass of the pods on the pool's nodes, such as `nvidia`. Default: none."""
 
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        """Taints of the pool's nodes."""
+        return self.existing.taints if self.existing else self.eks.taints if self.eks else ()
+
 
 class GpuOperator(Model):
     """NVIDIA's GPU Operator, as a Helm release."""

@@ -1,36 +1,7 @@
-"""From one config to the file that the program of programs/account_sync keeps Slurm's database like: accounts, users, QOS.
-
-Values are in sacctmgr's own words, and each account and QOS is one line, so that a preview shows a change where it is.
-"""
-
-import json
-from collections.abc import Mapping
-from typing import Any
+"""Limits of accounts, users and QOS in sacctmgr's own words."""
 
 from configs.models.accounts import Account, Qos, UserInAccount
-from configs.models.cluster import Cluster
 from configs.models.fields import seconds
-
-FILE = "accounts.json"
-SLURM_USER = "slurm"
-
-
-def render(cluster: Cluster, has_directory: bool = False) -> str:
-    """The wanted state as JSON. `has_directory`: there are users beside those of the config, whom the program finds by itself."""
-    accounting = cluster.accounting
-    made: dict[str, Any] = {
-        "cluster": cluster.name,
-        "qos": {qos.name: _qos(qos) for qos in accounting.qos},
-        "accounts": {account.name: _account(account) for account in accounting.accounts},
-        "defaults": {user: account.name for account in accounting.accounts for user in account.default_for},
-        # Where associations are enforced, Slurm's own user needs an association, too: its jobs are the health checks.
-        "daemons": [SLURM_USER] if accounting.enforce else [],
-    }
-    if accounting.default_account:
-        made["defaultAccount"] = accounting.default_account
-        made["people"] = [user.name for user in cluster.login.users]
-        made["directory"] = has_directory
-    return _lines(made)
 
 
 def settings_of(limited: Account | UserInAccount | Qos) -> dict[str, str]:
@@ -49,23 +20,6 @@ def settings_of(limited: Account | UserInAccount | Qos) -> dict[str, str]:
 def option(key: str) -> str:
     """sacctmgr's name of a limit: `grp_tres_run_mins` is GrpTRESRunMins."""
     return "".join("TRES" if part == "tres" else part.capitalize() for part in key.split("_"))
-
-
-def _account(account: Account) -> dict[str, Any]:
-    made: dict[str, Any] = {
-        "parent": account.parent,
-        "description": account.description,
-        "organization": account.organization,
-        "settings": settings_of(account),
-        "users": list(account.users),
-        "groups": list(account.groups),
-        "perUser": {name: settings_of(each) for name, each in account.per_user.items()},
-    }
-    return {key: value for key, value in made.items() if value}
-
-
-def _qos(qos: Qos) -> dict[str, Any]:
-    return {key: value for key, value in (("description", qos.description), ("settings", settings_of(qos))) if value}
 
 
 def _qos_settings(qos: Qos) -> dict[str, str]:
@@ -99,15 +53,3 @@ def _value(key: str, value: str | int) -> str:
 def _clock(time: str) -> str:
     total = seconds(time)
     return "" if total == float("inf") else f"{int(total) // 3600:02}:{int(total) // 60 % 60:02}:{int(total) % 60:02}"
-
-
-def _lines(made: Mapping[str, Any]) -> str:
-    """JSON with a line for each entry of its mappings."""
-    parts: list[str] = []
-    for key, value in made.items():
-        if isinstance(value, dict) and value:
-            entries = [f"    {json.dumps(name)}: {json.dumps(each)}" for name, each in value.items()]  # pyright: ignore[reportUnknownVariableType]
-            parts.append(f"  {json.dumps(key)}: {{\n" + ",\n".join(entries) + "\n  }")
-        else:
-            parts.append(f"  {json.dumps(key)}: {json.dumps(value)}")
-    return "{\n" + ",\n".join(parts) + "\n}\n"

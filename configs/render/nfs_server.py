@@ -29,8 +29,8 @@ class Export:
 
     name: str
     """Name of its volume, and of its folder."""
-    mode: str
-    """The folder's mode when it is made."""
+    mode: int
+    """The folder's permission bits when it is made."""
     squash: bool
     """True: root of a client is nobody here."""
     read_only: bool = False
@@ -46,9 +46,9 @@ def exports(cluster: Cluster) -> list[Export]:
     further mount everyone may make something, and remove only that."""
     storage = cluster.storage
     return [
-        *([Export("shared-root", "0755", squash=False)] if storage.shared_root.nfs_server else []),
-        *([Export("home", "0755", squash=True)] if storage.home.nfs_server else []),
-        *(Export(f"mount-{mount.name}", "1777", True, mount.read_only) for mount in storage.mounts if mount.nfs_server),
+        *([Export("shared-root", 0o755, squash=False)] if storage.shared_root.nfs_server else []),
+        *([Export("home", 0o755, squash=True)] if storage.home.nfs_server else []),
+        *(Export(f"mount-{mount.name}", 0o1777, True, mount.read_only) for mount in storage.mounts if mount.nfs_server),
     ]
 
 

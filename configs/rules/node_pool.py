@@ -22,8 +22,7 @@ def check_node_pools(cluster: Cluster) -> list[Fault]:
         faults += _check_machine(path, pool) + _check_source(path, pool)
         if pool.eks and pool.machine and pool.machine in MACHINES:
             faults += _check_eks_machine(path, pool.eks, MACHINES[pool.machine], _installs_driver(cluster))
-        taints = pool.existing.taints if pool.existing else pool.eks.taints if pool.eks else ()
-        faults += _check_taints(f"{path}.{'existing' if pool.existing else 'eks'}.taints", taints)
+        faults += _check_taints(f"{path}.{'existing' if pool.existing else 'eks'}.taints", pool.taints)
     faults += _check_taints("cluster.systemNodes.taints", cluster.system_nodes.taints)
     return [*faults, *_check_same_nodes(cluster), *_check_one_cluster(cluster), *_check_gpu_resources(cluster)]
 

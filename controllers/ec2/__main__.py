@@ -8,7 +8,7 @@ from controllers.ec2.source import Source
 from controllers.ec2.steps import Steps
 from controllers.runtime import program, serve
 from controllers.runtime.api import connect
-from controllers.runtime.environment import main
+from controllers.runtime.start import main
 
 PATH = "/steps"
 _DEAF_S = 300.0

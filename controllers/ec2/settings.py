@@ -1,10 +1,10 @@
-"""What the Deployment tells the program, all of it in its environment. Every fault at once."""
+"""What the Deployment tells the program, all of it in its environment; components/ec2.py sets it. Every fault at once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from controllers.runtime.environment import CLUSTER, Environment, ProgramSettings
+from controllers.runtime.environment import CLUSTER, Environment, ProgramSettings, program_variables, without_defaults
 from names import ports, variables
 
 ACTIONS = {"RebootMachine": "RebootInstances", "ReplaceMachine": "TerminateInstances"}
@@ -26,6 +26,25 @@ class Settings(ProgramSettings):
     grace_s: int = 300
     max_per_hour: int = 10
     requests_port: int = ports.EC2
+
+
+def to_environment(settings: Settings) -> dict[str, str]:
+    """The variables of these settings."""
+    return {
+        **program_variables(settings),
+        variables.TOKEN: str(settings.token),
+        variables.EVERY_S: str(settings.every_s),
+        variables.GRACE_S: str(settings.grace_s),
+        variables.MAX_PER_HOUR: str(settings.max_per_hour),
+        variables.REQUESTS_PORT: str(settings.requests_port),
+        **without_defaults(
+            {
+                variables.TOPOLOGY_LABELS: ("true" if settings.labels_places else "", ""),
+                variables.STEPS: (",".join(settings.steps), ""),
+            }
+        ),
+        "AWS_REGION": settings.region,
+    }
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:

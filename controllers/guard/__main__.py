@@ -7,8 +7,8 @@ from controllers.guard.settings import Settings, read_settings
 from controllers.runtime import program
 from controllers.runtime.api import connect
 from controllers.runtime.clock import SYSTEM
-from controllers.runtime.environment import main
 from controllers.runtime.serve import served
+from controllers.runtime.start import main
 
 _DEAF_S = 300.0
 """An informer that has heard nothing for so long makes the process unhealthy: a new process may find the way."""

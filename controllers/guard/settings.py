@@ -1,9 +1,9 @@
-"""What the Deployment tells the guard, all of it in its environment. Every fault at once."""
+"""What the Deployment tells the guard, all of it in its environment; components/guard.py sets it. Every fault at once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controllers.runtime.environment import CLUSTER, POD, Environment, ProgramSettings
+from controllers.runtime.environment import CLUSTER, POD, Environment, ProgramSettings, program_variables
 from names import variables
 
 
@@ -11,8 +11,13 @@ from names import variables
 class Settings(ProgramSettings):
     """For one Slurm cluster in one namespace."""
 
-    identity: str
-    """Name of this pod."""
+    identity: str = ""
+    """Name of this pod, which Kubernetes tells."""
+
+
+def to_environment(settings: Settings) -> dict[str, str]:
+    """The variables of these settings, but for the pod's name. What has its default is left out."""
+    return program_variables(settings)
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:

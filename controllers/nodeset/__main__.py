@@ -6,7 +6,7 @@ import time
 from controllers.nodeset.controller import Controller
 from controllers.nodeset.settings import Settings, read_settings
 from controllers.runtime.api import connect
-from controllers.runtime.environment import main
+from controllers.runtime.start import main
 from controllers.slurm.client import SlurmClient
 from controllers.slurm.tokens import TokenSource
 

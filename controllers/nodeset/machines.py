@@ -4,12 +4,10 @@ Thin; nothing is decided here.
 A request may be sent twice, as a process may end before it notes the first answer; its `id` is the same then.
 """
 
-from dataclasses import dataclass
-from pathlib import Path
-
 import httpx2
 import msgspec
 
+from controllers.nodeset.settings import Ec2Program
 from controllers.runtime.errors import Refused, Unreachable
 from controllers.runtime.step_request import StepRequest
 from controllers.runtime.structs import KUBE_NODES
@@ -26,15 +24,6 @@ async def delete_node(writer: Writer, name: str, uid: str) -> None:
     Raises ApiError; NotFound and Conflict where the node is another by now.
     """
     await writer.delete(KUBE_NODES, Deletion(("", name), uid))
-
-
-@dataclass(frozen=True)
-class Ec2Program:
-    """Where our program for EC2 takes steps."""
-
-    url: str
-    token: Path
-    """File with the token that shows it who asks."""
 
 
 async def post_to_ec2(program: Ec2Program | None, request: StepRequest) -> None:

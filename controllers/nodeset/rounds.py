@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import structlog
 
 from controllers.nodeset import pods as build
-from controllers.nodeset.machines import Ec2Program
 from controllers.nodeset.memory import SetMemory
 from controllers.nodeset.retries import Retries
+from controllers.nodeset.settings import Ec2Program
 from controllers.nodeset.slurm_writer import NotFresh, NotLeading, SlurmWriter
 from controllers.nodeset.structs import NodeSet, SlurmNode
 from controllers.runtime.clock import Clock

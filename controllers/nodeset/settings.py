@@ -1,12 +1,23 @@
-"""What the Deployment tells the controller, all of it in its environment. Every fault at once."""
+"""What the Deployment tells the controller, all of it in its environment; components/controllers.py sets it. Every fault at once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from controllers.nodeset.machines import Ec2Program
-from controllers.runtime.environment import CLUSTER, POD, SLURM, Environment, ProgramSettings
+from controllers.runtime.environment import CLUSTER, POD, SLURM, Environment, ProgramSettings, program_variables, without_defaults
 from names import variables
+
+WRITES_PER_S = 200.0
+"""To the API server, in the long run, unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class Ec2Program:
+    """Where our program for EC2 takes steps."""
+
+    url: str
+    token: Path
+    """File with the token that shows it who asks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,12 +28,24 @@ class Settings(ProgramSettings):
     """URL of slurmrestd."""
     jwt_key: Path
     """File with the key that signs Slurm's tokens."""
-    identity: str
-    """Name of this pod: another for each process."""
+    identity: str = ""
+    """Name of this pod, which Kubernetes tells: another for each process."""
     ec2: Ec2Program | None = None
     """The program that reboots and replaces machines, where the stack has one."""
-    writes_per_s: float = 200
+    writes_per_s: float = WRITES_PER_S
     """To the API server, in the long run."""
+
+
+def to_environment(settings: Settings) -> dict[str, str]:
+    """The variables of these settings, but for the pod's name. What has its default is left out."""
+    ec2 = settings.ec2
+    return {
+        **program_variables(settings),
+        variables.SLURMRESTD: settings.slurmrestd,
+        variables.JWT_KEY: str(settings.jwt_key),
+        **({variables.EC2: ec2.url, variables.EC2_TOKEN: str(ec2.token)} if ec2 is not None else {}),
+        **without_defaults({variables.WRITES_PER_S: (settings.writes_per_s, WRITES_PER_S)}),
+    }
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
@@ -44,7 +67,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         port=said.port(),
         probe_port=said.probe_port(),
         log_level=said.log_level(),
-        writes_per_s=said.number(variables.WRITES_PER_S, 200),
+        writes_per_s=said.number(variables.WRITES_PER_S, WRITES_PER_S),
     )
     said.check()
     return settings

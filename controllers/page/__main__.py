@@ -7,7 +7,7 @@ from controllers.page.program import StatusPage, probes
 from controllers.page.settings import Settings, read_settings
 from controllers.runtime import program, serve
 from controllers.runtime.api import connect
-from controllers.runtime.environment import main
+from controllers.runtime.start import main
 from controllers.slurm.client import SlurmClient
 from controllers.slurm.tokens import TokenSource
 

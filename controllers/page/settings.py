@@ -1,10 +1,10 @@
-"""What the Deployment tells the page, all of it in its environment. Every fault at once."""
+"""What the Deployment tells the page, all of it in its environment; components/page.py sets it. Every fault at once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from controllers.runtime.environment import CLUSTER, SLURM, Environment, ProgramSettings
+from controllers.runtime.environment import CLUSTER, SLURM, Environment, ProgramSettings, program_variables, without_defaults
 from names import variables
 
 HIDEABLE = frozenset({"jobs", "nodes"})
@@ -23,8 +23,19 @@ class Settings(ProgramSettings):
     """File that keeps the last day while the container restarts."""
     hidden: frozenset[str] = frozenset()
     """What users must not see of each other, of HIDEABLE: Slurm's PrivateData."""
-    hosts: frozenset[str] = frozenset()
+    hosts: tuple[str, ...] = ()
     """Host names that the page answers to, beside `localhost` and addresses."""
+
+
+def to_environment(settings: Settings) -> dict[str, str]:
+    """The variables of these settings. What has its default is left out."""
+    return {
+        **program_variables(settings),
+        variables.SLURMRESTD: settings.slurmrestd,
+        variables.JWT_KEY: str(settings.jwt_key),
+        variables.HISTORY: str(settings.history),
+        **without_defaults({variables.HOSTS: (",".join(settings.hosts), ""), variables.HIDDEN: (",".join(sorted(settings.hidden)), "")}),
+    }
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
@@ -41,7 +52,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         jwt_key=Path(said.text(variables.JWT_KEY)),
         history=Path(said.text(variables.HISTORY)),
         hidden=hidden,
-        hosts=frozenset(said.text(variables.HOSTS).lower().split(",")) - {""},
+        hosts=tuple(filter(None, said.text(variables.HOSTS).lower().split(","))),
         port=said.port(),
         probe_port=said.probe_port(),
         log_level=said.log_level(),

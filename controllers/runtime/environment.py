@@ -1,14 +1,11 @@
-"""What a Deployment tells its program, all of it in the environment; and how every program of controllers/ begins."""
+"""What a Deployment tells its program, all of it in the environment. Components import it with the settings of each program, so it needs
+nothing but Python's own library."""
 
-import asyncio
-import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from controllers.runtime import log
 from names import ports, variables
-from slurm import logs
 
 CLUSTER = {variables.CLUSTER: "name of the Slurm cluster", variables.NAMESPACE: "its Kubernetes namespace"}
 POD = {"POD_NAME": "name of this pod"}
@@ -34,6 +31,26 @@ class ProgramSettings:
     probe_port: int = ports.PROBE
     """Of the kubelet's probes."""
     log_level: str = "info"
+
+
+def program_variables(settings: ProgramSettings) -> dict[str, str]:
+    """The variables of what every program is told."""
+    return {
+        variables.CLUSTER: settings.cluster,
+        variables.NAMESPACE: settings.namespace,
+        **without_defaults(
+            {
+                variables.PORT: (settings.port, ports.CONTROLLER),
+                variables.PROBE_PORT: (settings.probe_port, ports.PROBE),
+                variables.LOG_LEVEL: (settings.log_level, "info"),
+            }
+        ),
+    }
+
+
+def without_defaults(values: Mapping[str, tuple[Any, Any]]) -> dict[str, str]:
+    """The variables whose value, the first of the two, is not the default, the second."""
+    return {name: str(value) for name, (value, default) in values.items() if value != default}
 
 
 class Environment:
@@ -85,18 +102,3 @@ class Environment:
         """Raises SettingsError where there are faults."""
         if self.faults:
             raise SettingsError("\n".join(self.faults))
-
-
-S = TypeVar("S", bound=ProgramSettings)
-
-
-def main(program: str, read: Callable[[Mapping[str, str]], S], serve: Callable[[S], Coroutine[Any, Any, int]]) -> int:
-    """Reads the settings and runs the program, which has this name in its log; its exit code. 2: the environment is wrong."""
-    try:
-        settings = read(os.environ)
-    except SettingsError as error:
-        for fault in str(error).splitlines():
-            logs.write(logs.line(program, fault, logs.ERROR))
-        return 2
-    log.configure(program, settings.log_level)
-    return asyncio.run(serve(settings))

@@ -5,7 +5,6 @@ has to wait and why, and each outage once. Only a signal ends it, at any point o
 """
 
 import grp
-import json
 import os
 import pwd
 import signal
@@ -23,6 +22,7 @@ from slurm.people import LEAST_ID
 from slurm.pump import take_stderr
 
 from .plan import Change, Plan, State, plan_accounts
+from .settings import from_json
 from .slurm import Refused, Slurm, SlurmError
 from .wanted import read_wanted
 
@@ -137,10 +137,10 @@ class Directory:
 def tick(file: Path, reporter: Reporter) -> int:
     """One look at the file and at Slurm, and what follows from it. Gives the seconds until the next."""
     try:
-        spec = json.loads(file.read_text())
+        settings = from_json(file.read_text())
         directory = Directory()
-        wanted, notes = read_wanted(spec, directory.members_of, directory.people)
-        slurm = Slurm(spec["cluster"])
+        wanted, notes = read_wanted(settings, directory.members_of, directory.people)
+        slurm = Slurm(settings.cluster)
     except (OSError, AttributeError, KeyError, TypeError, ValueError) as error:
         reporter.states("file", [f"{file} cannot be read, nothing is changed: {error!r}"])
         return RETRY_S

@@ -1,34 +1,32 @@
-"""From the file that the config rendered to what is wanted now: the members of unix groups are looked up here, by the functions given.
+"""From the program's file to what is wanted now: the members of unix groups are looked up here, by the functions given.
 
 A group that cannot be found is not an empty one: a directory that does not answer looks the same, so nobody leaves its account then.
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection
 
 from .fields import ASSOCIATION, QOS, plain
 from .plan import MARK, ROOT, Account, Association, Member, Qos, State
+from .settings import Settings, WantedQos
 
 _USER = re.compile(r"[a-z_][a-z0-9_.-]*\$?")
 
 
 def read_wanted(
-    spec: Mapping[str, Any], members_of: Callable[[str], Collection[str] | None], directory: Callable[[], Collection[str]]
+    settings: Settings, members_of: Callable[[str], Collection[str] | None], directory: Callable[[], Collection[str]]
 ) -> tuple[State, list[str]]:
     """What is wanted, and lines about what could not be looked up. `members_of` gives None for a group that it cannot find; `directory`
-    all people, for a config that says they are not all in it.
-
-    Raises KeyError, TypeError, ValueError for a file that configs/render/accounts.py did not write.
+    all people, for a config that says they are not all in it. Raises ValueError for settings that are none of sacctmgr's.
     """
     notes: list[str] = []
     unknown: set[str] = set()
     accounts: dict[str, Account] = {}
     members: dict[Member, Association] = {}
-    for name, said in spec["accounts"].items():
-        accounts[name] = _account(said)
-        users = list(said.get("users", ()))
-        for group in said.get("groups", ()):
+    for name, account in settings.accounts.items():
+        accounts[name] = Account(account.parent, account.description, account.organization, plain(ASSOCIATION, account.settings))
+        users = list(account.users)
+        for group in account.groups:
             found = members_of(group)
             if found is None:
                 unknown.add(name)
@@ -38,14 +36,14 @@ def read_wanted(
             if _USER.fullmatch(user) is None:
                 notes.append(f"user {user!r} of account {name} is left out: Slurm keeps user names in lower case")
             elif user != ROOT:
-                members[name, user] = Association(plain(ASSOCIATION, said.get("perUser", {}).get(user, {})))
-    defaults = dict(spec.get("defaults", {}))
+                members[name, user] = Association(plain(ASSOCIATION, account.per_user.get(user, {})))
+    defaults = dict(settings.defaults)
     if not unknown:
         defaults = {**{user: account for account, user in reversed(members)}, **defaults}
-    if default := spec.get("defaultAccount"):
+    if default := settings.default_account:
         accounts.setdefault(default, Account())
-        people = [*spec.get("people", ()), *(sorted(directory()) if spec.get("directory") else ())]
-        if unknown or spec.get("directory"):
+        people = [*settings.people, *(sorted(directory()) if settings.directory else ())]
+        if unknown or settings.directory:
             unknown.add(default)
         placed = {user for _, user in members}
         # While a group is unknown, who seems to be in no account may be in that one.
@@ -53,19 +51,12 @@ def read_wanted(
             if user not in placed and _USER.fullmatch(user) and user != ROOT:
                 members[default, user] = Association()
                 defaults.setdefault(user, default)
-    for daemon in spec.get("daemons", ()):
+    for daemon in settings.daemons:
         members[ROOT, daemon] = Association()
         defaults[daemon] = ROOT
-    qos = {name: _qos(said) for name, said in spec["qos"].items()}
+    qos = {name: _qos(each) for name, each in settings.qos.items()}
     return State(accounts, members, qos, defaults, unknown=frozenset(unknown)), notes
 
 
-def _account(said: Mapping[str, Any]) -> Account:
-    return Account(
-        said.get("parent", ROOT), said.get("description", ""), said.get("organization", ""), plain(ASSOCIATION, said.get("settings", {}))
-    )
-
-
-def _qos(said: Mapping[str, Any]) -> Qos:
-    text = said.get("description", "")
-    return Qos(f"{MARK}: {text}" if text else MARK, plain(QOS, said.get("settings", {})))
+def _qos(wanted: WantedQos) -> Qos:
+    return Qos(f"{MARK}: {wanted.description}" if wanted.description else MARK, plain(QOS, wanted.settings))

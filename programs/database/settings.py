@@ -1,4 +1,5 @@
-"""Where the accounting database is, from a container's variables, as settings of MariaDB's client programs and of slurmdbd. Pure."""
+"""Where the accounting database is: variables of a container, which components/database.py sets, and what MariaDB's client programs and
+slurmdbd read instead. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,16 +23,24 @@ class Database:
     """File of the CA that the server's certificate is checked with; `off` for no TLS; empty for the client's own way."""
 
 
+_VARIABLES = {
+    "port": variables.MARIADB_PORT,
+    "user": variables.MARIADB_USER,
+    "name": variables.MARIADB_DATABASE,
+    "tls": variables.MARIADB_TLS,
+}
+
+
+def to_environment(database: Database) -> dict[str, str]:
+    """The variables that name a database. What has its default is left out."""
+    given, default = vars(database), vars(Database(database.host))
+    more = {key: given[field] for field, key in _VARIABLES.items() if given[field] != default[field]}
+    return {variables.MARIADB_HOST: database.host, **more}
+
+
 def read_database(env: Mapping[str, str]) -> Database:
     """The database that the variables name. Raises KeyError where they name none."""
-    keys = {
-        "port": variables.MARIADB_PORT,
-        "user": variables.MARIADB_USER,
-        "name": variables.MARIADB_DATABASE,
-        "tls": variables.MARIADB_TLS,
-    }
-    given = {field: env[key] for field, key in keys.items() if env.get(key)}
-    return Database(env[variables.MARIADB_HOST], **given)
+    return Database(env[variables.MARIADB_HOST], **{field: env[key] for field, key in _VARIABLES.items() if env.get(key)})
 
 
 def client_settings(database: Database, password: str) -> str:

@@ -5,7 +5,6 @@ is noted in Slurm, so it may be killed at any time.
 """
 
 import functools
-import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -72,7 +71,7 @@ def _line(message: str, level: str = logs.INFO, jobs: Sequence[str] = (), **more
 
 
 def main() -> int:
-    signals, policy, slurm = Signals(), read_policy(json.loads(sys.argv[1])), Slurm()
+    signals, policy, slurm = Signals(), read_policy(sys.argv[1]), Slurm()
     while not signals.is_stopping:
         try:
             one_round(slurm, policy, logs.write)

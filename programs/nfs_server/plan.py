@@ -1,17 +1,10 @@
 """Which folders and homes the NFS server still has to make. Pure: a folder or a home that is there stays as it is."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from slurm.records import record
 
-
-@record
-class Folder:
-    """An exported folder that is missing."""
-
-    name: str
-    mode: int
-    """Its permission bits."""
+from .settings import Folder
 
 
 @record
@@ -23,10 +16,9 @@ class Home:
     gid: int
 
 
-def missing_folders(declared: str, present: Collection[str]) -> list[Folder]:
-    """Declared folders without one on the disk. `declared` has them as `name:mode`, the mode in octal, with blanks between."""
-    folders = [each.rpartition(":") for each in declared.split()]
-    return [Folder(name, int(mode, 8)) for name, _, mode in folders if name not in present]
+def missing_folders(declared: Iterable[Folder], present: Collection[str]) -> list[Folder]:
+    """Declared folders without one on the disk."""
+    return [folder for folder in declared if folder.name not in present]
 
 
 def missing_homes(passwd: str, present: Collection[str]) -> list[Home]:

@@ -1,6 +1,6 @@
 """nfs-ganesha, with its data and what it remembers of its clients on the claim in /srv/nfs. `python3 -m programs.nfs_server.run`, as root.
 
-Makes the exported folders (SLIPWAY_FOLDERS: name:mode ...), and users' homes, which no login could: their export squashes root. Then it
+Makes the exported folders (settings.py), and users' homes, which no login could: their export squashes root. Then it
 becomes ganesha, which gets the pod's signals itself; a child goes on making homes, and ends with the container.
 """
 
@@ -8,12 +8,14 @@ import os
 import shutil
 import signal
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from names import paths, variables
 from slurm.logs import teller
 
-from .plan import Folder, Home, missing_folders, missing_homes
+from .plan import Home, missing_folders, missing_homes
+from .settings import Folder, from_text
 
 DATA = Path(paths.NFS_DATA)
 PASSWD = Path(f"{paths.USERS}/passwd")
@@ -24,7 +26,7 @@ _GANESHA = ("ganesha.nfsd", "-F", "-x", "-f", f"{paths.NFS}/ganesha.conf", "-p",
 say = teller("nfs-server")
 
 
-def make_folders(declared: str, data: Path) -> None:
+def make_folders(declared: Iterable[Folder], data: Path) -> None:
     """Makes the declared folders that are missing, and ganesha's own. Raises OSError."""
     for folder in missing_folders(declared, {each.name for each in data.iterdir() if each.is_dir()}):
         _make_folder(folder, data)
@@ -97,7 +99,7 @@ def _remove(path: Path) -> None:
 
 def main() -> None:
     try:
-        make_folders(os.environ[variables.FOLDERS], DATA)
+        make_folders(from_text(os.environ[variables.FOLDERS]), DATA)
     except OSError as error:
         say(f"FAILED: the exported folders cannot be made: {error}")
         raise SystemExit(1) from None

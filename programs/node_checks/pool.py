@@ -1,8 +1,7 @@
 """The check of a node pool at deployment: are there enough Kubernetes nodes of it, ready, with their GPUs?
 
-Runs in a Job with the standard library only; argument: the expectation as JSON, `{pool, labels, taints, count, gpuResource, gpus, waitS}`.
-Gives the nodes `waitS` seconds to appear. Ends with 1 and one line that says what is missing, which Kubernetes keeps as the pod's
-termination message.
+Runs in a Job with the standard library only; its argument is in pool_settings.py. Ends with 1 and one line that says what is missing,
+which Kubernetes keeps as the pod's termination message.
 """
 
 import json
@@ -11,6 +10,7 @@ import sys
 import time
 import urllib.parse
 import urllib.request
+from collections.abc import Mapping
 from os import environ
 from pathlib import Path
 from typing import Any
@@ -18,38 +18,39 @@ from typing import Any
 from slurm.logs import ERROR, teller
 from slurm.pump import take_stderr
 
+from .pool_settings import ExpectedNodes, Taint, from_json
+
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _POLL_S = 2
 _CALL_S = 10
 
 
-def shortfall(wanted: dict[str, Any], nodes: list[dict[str, Any]]) -> str:
+def shortfall(wanted: ExpectedNodes, nodes: list[dict[str, Any]]) -> str:
     """What is missing, as one line; empty when there are enough nodes. `nodes` are those with the pool's labels, as the API gives them."""
     refusals = {node["metadata"]["name"]: refusal(wanted, node) for node in nodes}
     fit = sorted(name for name, said in refusals.items() if not said)
-    if len(fit) >= wanted["count"]:
+    if len(fit) >= wanted.count:
         return ""
-    labels = ",".join(f"{key}={value}" for key, value in sorted(wanted["labels"].items()))
-    gpus = f" and {wanted['gpus']} {wanted['gpuResource']}" if wanted["gpus"] else ""
+    labels = ",".join(f"{key}={value}" for key, value in sorted(wanted.labels.items()))
+    gpus = f" and {wanted.gpus} {wanted.gpu_resource}" if wanted.gpus else ""
     found = f"{len(fit)} found" + (f": {', '.join(fit)}" if fit else "")
     others = "".join(f"; {name} {said}" for name, said in sorted(refusals.items()) if said)
-    return f'pool "{wanted["pool"]}": {wanted["count"]} nodes wanted with {labels}{gpus}, {found}{others}'
+    return f'pool "{wanted.pool}": {wanted.count} nodes wanted with {labels}{gpus}, {found}{others}'
 
 
-def refusal(wanted: dict[str, Any], node: dict[str, Any]) -> str:
+def refusal(wanted: ExpectedNodes, node: dict[str, Any]) -> str:
     """Why a node does not count; empty when it does. `node` is a Kubernetes Node."""
-    gpus = int(node["status"].get("allocatable", {}).get(wanted["gpuResource"], 0))
-    tolerated = {(taint["key"], taint["value"], taint["effect"]) for taint in wanted["taints"]}
+    gpus = int(node["status"].get("allocatable", {}).get(wanted.gpu_resource, 0))
     if not any(each["type"] == "Ready" and each["status"] == "True" for each in node["status"].get("conditions", [])):
         return "is not ready"
-    for taint in node["spec"].get("taints", []):
-        key, value, effect = taint["key"], taint.get("value", ""), taint["effect"]
-        if effect != "PreferNoSchedule" and (key, value, effect) not in tolerated:
-            return f"has the taint {key}={value}:{effect}, which the pool does not name"
-    return f"has {gpus}" if gpus < wanted["gpus"] else ""
+    for each in node["spec"].get("taints", []):
+        taint = Taint(each["key"], each.get("value", ""), each["effect"])
+        if taint.effect != "PreferNoSchedule" and taint not in wanted.taints:
+            return f"has the taint {taint.key}={taint.value}:{taint.effect}, which the pool does not name"
+    return f"has {gpus}" if gpus < wanted.gpus else ""
 
 
-def read_nodes(labels: dict[str, str]) -> list[dict[str, Any]]:
+def read_nodes(labels: Mapping[str, str]) -> list[dict[str, Any]]:
     """The nodes with those labels. Raises OSError (urllib's errors are such) when the API server does not answer or refuses."""
     selector = urllib.parse.quote(",".join(f"{key}={value}" for key, value in labels.items()))
     host, port = environ["KUBERNETES_SERVICE_HOST"], environ["KUBERNETES_SERVICE_PORT"]
@@ -64,13 +65,13 @@ def read_nodes(labels: dict[str, str]) -> list[dict[str, Any]]:
 
 
 def main() -> int:
-    wanted = json.loads(sys.argv[1])
-    end = time.monotonic() + wanted["waitS"]
+    wanted = from_json(sys.argv[1])
+    end = time.monotonic() + wanted.wait_s
     while True:
         try:
-            missing = shortfall(wanted, read_nodes(wanted["labels"]))
+            missing = shortfall(wanted, read_nodes(wanted.labels))
         except OSError as error:
-            missing = f'pool "{wanted["pool"]}": the Kubernetes API did not give its nodes: {error}'
+            missing = f'pool "{wanted.pool}": the Kubernetes API did not give its nodes: {error}'
         if not missing or time.monotonic() > end:
             break
         time.sleep(_POLL_S)

@@ -4,13 +4,14 @@
 job that has it, by the files that its prolog wrote (configs/render/gpu_jobs.py). `read_jobs` and `render` are pure but for these files.
 """
 
-import json
 import os
 import time
 
 from names import paths, ports, variables
 from slurm import web
 from slurm.listen import Bounds, InThread, Listener
+
+from .settings import from_json
 
 JOBS = paths.GPU_JOBS
 _MEMORY_MIB = 81559
@@ -98,8 +99,8 @@ def listener(exporter: Exporter, bounds: Bounds = _BOUNDS) -> Listener:
 
 
 def main() -> None:
-    declared = json.loads(os.environ[variables.DECLARED_GPUS])
-    InThread((listener(Exporter(declared["model"], int(declared["count"]))), ports.GPU_METRICS)).wait()
+    declared = from_json(os.environ[variables.DECLARED_GPUS])
+    InThread((listener(Exporter(declared.model, declared.count)), ports.GPU_METRICS)).wait()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import subprocess
 from slurm.records import record
 
 from .mig import Instance, MigError, read_instances
+from .settings import DeclaredGpus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # each worker pays for what is imported here
@@ -36,24 +37,6 @@ class GpuError(Exception):
 
 
 @record
-class Declared:
-    """The GPUs of one node, as the config has them."""
-
-    vendor: str
-    model: str
-    count: int
-    memory_mib: int = 0
-    """Of one GPU; 0 where the config does not tell."""
-    driver_name: str = ""
-    """The driver's own name for the model, where `model` is no part of it."""
-    is_simulated: bool = False
-    sockets: "tuple[int, ...]" = ()
-    """The socket beside each GPU, as gres.conf has it; none where it does not tell."""
-    profiles: "tuple[str, ...]" = ()
-    """Profiles of the instances of MIG that each GPU is to have, in the order of gres.conf; none for whole GPUs."""
-
-
-@record
 class Gpu:
     """One GPU, as its driver reports it. What is empty or 0 is not known, and not compared."""
 
@@ -65,17 +48,7 @@ class Gpu:
     """What it is divided into; read only where the config has instances."""
 
 
-def read_declared(text: str, is_simulated: bool) -> Declared | None:
-    """From the JSON that the pod has (components/declared_gpus.py); None for a node without GPUs."""
-    if not text:
-        return None
-    given = json.loads(text)
-    name, sockets = given.get("driverName", ""), tuple(given.get("sockets", ()))
-    profiles = tuple([each["profile"] for each in given.get("mig", ()) for _ in range(each["count"])])
-    return Declared(given["vendor"], given["model"], given["count"], given.get("memoryMiB", 0), name, is_simulated, sockets, profiles)
-
-
-def compare(declared: Declared, found: "tuple[Gpu, ...]", devices: int) -> "list[str]":
+def compare(declared: DeclaredGpus, found: "tuple[Gpu, ...]", devices: int) -> "list[str]":
     """Every difference, with both values. `devices` is the number of device files, which gres.conf names.
 
     A missing GPU comes first, and alone: what the others are is of no use before it is back.
@@ -91,7 +64,7 @@ def compare(declared: Declared, found: "tuple[Gpu, ...]", devices: int) -> "list
     return [f"{_named(at, declared.count)} {fault}" for fault, at in faults.items()]
 
 
-def compare_sockets(declared: Declared, found: "tuple[int | None, ...]") -> "list[str]":
+def compare_sockets(declared: DeclaredGpus, found: "tuple[int | None, ...]") -> "list[str]":
     """GPUs beside another socket than gres.conf says, by the order of the device files; None is a GPU whose socket is not known.
 
     Jobs run there all the same, on cores that are farther from their GPU than they could be.
@@ -126,7 +99,7 @@ def is_named(gpu: str, model: str) -> bool:
     return set(re.split(r"[^a-z0-9]+", model)) <= set(words)
 
 
-def _faults(declared: Declared, gpu: Gpu) -> "list[str]":
+def _faults(declared: DeclaredGpus, gpu: Gpu) -> "list[str]":
     faults: list[str] = []
     if gpu.name and declared.driver_name and gpu.name != declared.driver_name:
         faults.append(f'is "{gpu.name}", and the config says "{declared.driver_name}"')
@@ -158,7 +131,7 @@ def _named(at: "list[int]", count: int) -> str:
     return f"GPU {', '.join(map(str, at))}"
 
 
-def read(declared: Declared) -> "tuple[tuple[Gpu, ...], int]":
+def read(declared: DeclaredGpus) -> "tuple[tuple[Gpu, ...], int]":
     """The GPUs in the driver's order, and the number of device files. Raises GpuError when the driver does not answer."""
     devices = _count_devices(declared.vendor)
     if declared.is_simulated:
@@ -175,7 +148,7 @@ def read(declared: Declared) -> "tuple[tuple[Gpu, ...], int]":
     return _with_instances(gpus, command) if declared.profiles else gpus, devices
 
 
-def _simulate(declared: Declared, number: int) -> Gpu:
+def _simulate(declared: DeclaredGpus, number: int) -> Gpu:
     instances = tuple([Instance(number, each, f"MIG-simulated-{number}-{at}", (at, 0)) for at, each in enumerate(declared.profiles)])
     return Gpu(declared.driver_name or declared.model, declared.memory_mib, bool(instances), instances)
 
@@ -190,7 +163,7 @@ def _with_instances(gpus: "tuple[Gpu, ...]", command: str) -> "tuple[Gpu, ...]":
     return tuple([Gpu(gpu.name, gpu.memory_mib, gpu.is_divided, each) for gpu, each in zip(gpus, found, strict=True)])
 
 
-def read_sockets(declared: Declared, system: str = "/sys", processes: str = "/proc") -> "tuple[int | None, ...]":
+def read_sockets(declared: DeclaredGpus, system: str = "/sys", processes: str = "/proc") -> "tuple[int | None, ...]":
     """The socket beside each GPU, in the order of the device files, as the kernel has it; empty where it does not tell.
 
     NVIDIA's driver says which device file is which PCI device; AMD's device files are in /sys as any device of graphics.

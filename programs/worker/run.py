@@ -23,13 +23,14 @@ from slurm.signals import Signals
 from slurm.states import waits_for_power
 
 from . import launches
-from .gpus import Declared, Gpu, GpuError, compare, compare_sockets, describe, read_declared, read_sockets
+from .gpus import Gpu, GpuError, compare, compare_sockets, describe, read_sockets
 from .gpus import read as read_gpus
 from .mig import MigError
 from .mig import place as place_instances
 from .plan import Drain, Lift, Restart, SetDown, needs_boot, plan_gpus, plan_place, plan_remark, plan_settle, plan_watch
 from .port import hold
 from .prepare import PrepareError, prepare
+from .settings import DeclaredGpus, from_json
 from .slurm import Reading, SlurmError, read, write
 from .steps import has_steps
 from .stopping import is_stopping
@@ -67,7 +68,7 @@ class Worker:
         name: str,
         controller: str,
         is_elastic: bool,
-        gpus: Declared | None = None,
+        gpus: DeclaredGpus | None = None,
         is_checked_first: bool = False,
         instance: str = "",
     ) -> None:
@@ -346,7 +347,8 @@ def main() -> int:
         say(str(error))
         return 1
     controller = os.environ[variables.SLURMCTLD]
-    gpus = read_declared(os.environ.get(variables.DECLARED_GPUS, ""), is_simulated=os.environ.get(variables.SIMULATED_GPUS, "0") != "0")
+    declared, is_simulated = os.environ.get(variables.DECLARED_GPUS), os.environ.get(variables.SIMULATED_GPUS, "0") != "0"
+    gpus = from_json(declared, is_simulated) if declared else None
     is_elastic, is_checked_first = (bool(os.environ.get(name)) for name in (variables.ELASTIC, variables.CHECKED_FIRST))
     machine = instance(os.environ.get(variables.MACHINE, ""), _boot())
     worker = Worker(os.uname().nodename, controller, is_elastic, gpus, is_checked_first, machine)

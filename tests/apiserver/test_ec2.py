@@ -14,6 +14,7 @@ import pytest
 from moto import mock_aws
 
 from components import ec2
+from components.pods import PodDefaults
 from configs.models.ec2 import Ec2
 from controllers.ec2 import steps
 from controllers.ec2.settings import Settings
@@ -32,12 +33,7 @@ from tests.unit.controllers.ec2.site import REGION, TOKEN, Amazon, client
 
 pytestmark = pytest.mark.anyio
 SPACE = "ec2-program"
-ARGS: ec2.Ec2Args = {
-    "pods": {**PODS, "namespace": SPACE},
-    "config": Ec2(region=REGION),
-    "steps": ["RebootMachine"],
-    "deletion_protection": False,
-}
+IN_SPACE: PodDefaults = {**PODS, "namespace": SPACE}
 MACHINE = "ip-10-0-3-7"
 NODE = f"/api/v1/nodes/{MACHINE}"
 EVENT = ("system-reboot", "scheduled reboot")
@@ -125,7 +121,7 @@ async def real(server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(steps, "DECIDED_S", steps.DECIDED_S * patience())
     if f"namespace/{SPACE}" not in server.run_kubectl("get", "namespaces", "-o", "name"):
         server.make_namespace(SPACE)
-    items = [ec2.build_service_account(ARGS), *ec2.build_roles(ARGS)]
+    items = [ec2.build_service_account(IN_SPACE, Ec2(region=REGION)), *ec2.build_roles(IN_SPACE)]
     server.run_kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     path = f"/api/v1/namespaces/{SPACE}/serviceaccounts/dev-ec2/token"
     token = server.post(path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})["status"]["token"]

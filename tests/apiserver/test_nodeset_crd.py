@@ -10,12 +10,14 @@ import pytest
 
 from components.node_set import build_node_set
 from tests.apiserver.server import ApiServer
-from tests.unit.components.examples import NODE_SET
+from tests.unit.components.examples import PODS
+from tests.unit.components.stacks import DEV, H100
 
 PATH = "/apis/slipway.dev/v1alpha1/namespaces/default/nodesets"
 TEMPLATE: dict[str, Any] = {"spec": {"containers": [{"name": "slurmd", "image": "slurm"}]}}
 GONE = object()
 """As a value of a change: the field goes."""
+META = {"metadata": {"name": "gpu", "namespace": "default"}}
 
 
 def node_set(name: str = "gpu", /, **changed: Any) -> dict[str, Any]:
@@ -118,7 +120,8 @@ def test_bad_object_is_refused_with_its_reason(server: ApiServer, body: dict[str
         pytest.param(node_set(updateStrategy={"type": "Maintenance", "reservation": "night"}), id="maintenance"),
         pytest.param(node_set(drain={"action": "Requeue", "deadlineSeconds": 60}), id="requeue"),
         pytest.param(node_set(volumeClaimTemplates=[claim("a"), claim("b")]), id="two-claims"),
-        pytest.param(build_node_set(NODE_SET) | {"metadata": {"name": "gpu", "namespace": "default"}}, id="what-the-component-makes"),
+        pytest.param(build_node_set(DEV, PODS, DEV.node_set("burst")) | META, id="elastic-one-of-the-component"),
+        pytest.param(build_node_set(H100, PODS, H100.node_set("h100")) | META, id="fixed-one-of-the-component"),
     ],
 )
 def test_good_object_is_accepted(server: ApiServer, body: dict[str, Any]) -> None:
@@ -139,7 +142,7 @@ def test_what_is_left_out_has_its_default(server: ApiServer) -> None:
 
 
 def test_pod_template_is_kept_as_it_is_said(server: ApiServer) -> None:
-    body = build_node_set(NODE_SET) | {"metadata": {"name": "gpu", "namespace": "default"}}
+    body = build_node_set(DEV, PODS, DEV.node_set("gpu")) | META
     assert tried(server, body).json()["spec"]["template"] == body["spec"]["template"]
 
 

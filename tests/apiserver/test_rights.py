@@ -8,14 +8,13 @@ import pytest
 
 from components import controllers, ec2, guard, page
 from configs.models.ec2 import Ec2
+from configs.models.node_set import Remedies
 from tests.apiserver.server import ApiServer
 from tests.patience import patience
-from tests.unit.components.examples import CONTROLLERS, PODS
+from tests.unit.components.examples import PODS
+from tests.unit.components.stacks import repairing
 
 CONTROLLER, GUARD, PAGE, EC2 = "dev-nodeset-controller", "dev-guard", "dev-page", "dev-ec2"
-GUARDS = guard.guard_args(PODS, "registry.example/controllers:1")
-PAGES: page.PageArgs = {"pods": PODS, "jwt_secret": "dev-jwt", "hidden": [], "hosts": []}
-EC2S: ec2.Ec2Args = {"pods": PODS, "config": Ec2(region="eu-west-1"), "steps": [], "deletion_protection": False}
 TABLES = {
     CONTROLLER: controllers.rights(),
     GUARD: [{**right, "scope": "namespace"} for right in guard.rights()],
@@ -29,13 +28,11 @@ RIGHTS = [(account, right) for account, table in TABLES.items() for right in tab
 def granted(server: ApiServer) -> ApiServer:
     """The server with the roles of the example cluster, which it may take a while to see. What is missing then is for the tests to say."""
     server.make_namespace("slurm")
-    items = [
-        controllers.build_service_account(CONTROLLERS),
-        *controllers.build_roles({**CONTROLLERS, "deletes_machines": True, "starts_checks": True}),
-    ]
-    items += [guard.build_service_account(GUARDS), *guard.build_roles(GUARDS)]
-    items += [page.build_service_account(PAGES), *page.build_roles(PAGES)]
-    items += [ec2.build_service_account(EC2S), *ec2.build_roles(EC2S)]
+    deleting = repairing(Remedies(steps=("ReplaceMachine",), machines="DeleteNode"))
+    items = [controllers.build_service_account(PODS), *controllers.build_roles(deleting, PODS)]
+    items += [guard.build_service_account(PODS), *guard.build_roles(PODS)]
+    items += [page.build_service_account(PODS), *page.build_roles(PODS)]
+    items += [ec2.build_service_account(PODS, Ec2(region="eu-west-1")), *ec2.build_roles(PODS)]
     server.run_kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     places = {"cluster": "", "namespace": "slurm"}
     began = time.monotonic()

@@ -1,5 +1,5 @@
-"""What a config declares, from the builders alone: no engine, no monitor, nothing awaited. A part whose arguments are those of the
-config before is not built again. For tests only."""
+"""What a config declares, from the builders alone: no engine, no monitor, nothing awaited. A part or an object that is the same as in the
+config before is not made again. For tests only."""
 
 import asyncio
 import contextlib
@@ -7,6 +7,7 @@ import copy
 import functools
 import json
 import re
+import sys
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,6 @@ from typing import Any, cast
 from unittest import mock
 
 import pulumi
-import yaml
 
 from components import cluster
 from components.kinds import build_crds
@@ -22,9 +22,10 @@ from components.objects import declare
 from configs import images
 from configs.models.cluster import Cluster
 from configs.render.dashboards import build_dashboards
+from configs.yaml_text import parse_yaml
 
 _LATER = "known after up"
-_SAFE_LOAD, _READ_TEXT = yaml.safe_load, Path.read_text
+_READ_TEXT = Path.read_text
 _REFERENCE, _CRDS, _DASHBOARDS = functools.cache(images.reference), functools.cache(build_crds), functools.cache(build_dashboards)
 """What no key changes."""
 _BUILD_PROGRAMS = cluster.build_programs
@@ -77,9 +78,9 @@ def declaring() -> Generator[Declare]:
         parts[name] = args, built, made[start:]
         return built
 
-    def object_(manifest: Any, opts: pulumi.ResourceOptions) -> Any:
-        stays = opts.protect, opts.retain_on_delete
-        return part(lambda *_: declare(manifest, opts), manifest["metadata"]["name"] + manifest["kind"], (manifest, stays), opts)
+    def object_(manifest: Any, opts: pulumi.ResourceOptions, name: str | None = None) -> Any:
+        told = manifest, name, opts.protect, opts.retain_on_delete, opts.ignore_changes
+        return part(lambda *_: declare(manifest, opts, name), manifest["metadata"]["name"] + manifest["kind"], told, opts)
 
     def declared(config: Cluster) -> dict[tuple[str, str], Declared]:
         made.clear()
@@ -91,11 +92,15 @@ def declaring() -> Generator[Declare]:
         for name, value in vars(cluster).items()
         if isinstance(value, type) and issubclass(value, pulumi.ComponentResource) and value is not cluster.SlurmCluster
     }
+    declaring_modules = [
+        each for name, each in sys.modules.items() if name.startswith("components.") and vars(each).get("declare") is declare
+    ]
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     later = pulumi.Output.from_input(_LATER)
     try:
         with (
+            contextlib.ExitStack() as patches,
             mock.patch.object(pulumi.CustomResource, "__init__", resource),
             mock.patch.object(pulumi.ProviderResource, "__init__", resource),
             mock.patch.object(pulumi.ComponentResource, "__init__", component),
@@ -103,8 +108,8 @@ def declaring() -> Generator[Declare]:
             mock.patch.dict(vars(cluster), parts_of_cluster),
             mock.patch.object(cluster, "load_cluster", _as_it_is),
             mock.patch.object(cluster, "build_programs", _build_programs),
-            mock.patch.object(cluster, "declare", object_),
-            mock.patch("yaml.safe_load", _parsed),
+            mock.patch("components.api_programs.parse_yaml", _parsed),
+            mock.patch("configs.render.alerts.parse_yaml", _parsed),
             mock.patch("configs.images.reference", _REFERENCE),
             mock.patch("components.kinds.build_crds", _CRDS),
             mock.patch("components.observability.build_dashboards", _DASHBOARDS),
@@ -114,6 +119,8 @@ def declaring() -> Generator[Declare]:
             mock.patch("pulumi.get", return_value=later),
             mock.patch("pulumi.create_urn", return_value=later),
         ):
+            for module in declaring_modules:
+                patches.enter_context(mock.patch.object(module, "declare", object_))
             yield declared
     finally:
         asyncio.set_event_loop(None)
@@ -138,7 +145,7 @@ def _build_programs(config: Cluster, component: str, folder: Path) -> Any:
 
 @functools.cache
 def _loaded(text: str) -> Any:
-    return _SAFE_LOAD(text)
+    return parse_yaml(text)
 
 
 @functools.cache
@@ -147,7 +154,7 @@ def _read(path: Path, *given: Any, **named: Any) -> str:
 
 
 def _parsed(text: str) -> Any:
-    """Tables of rights and kinds are parsed once: that is most of the time."""
+    """Tables of rights and rules of alerts are parsed once."""
     return copy.deepcopy(_loaded(text))
 
 

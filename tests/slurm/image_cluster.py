@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from components.accounts import build_accounts
 from components.pods import TERMINATION_LOG, daemon_command, program_command, pump_command
 from configs.load import load_cluster
-from configs.render import accounts
 from configs.render.slurm import job_processes, render, render_slurmdbd
 from names import paths
+from programs.account_sync.settings import FILE
 from tests.slurm.image_pods import LOGIN_CAPABILITIES, PROJECT, SCRIPTS, Container, Machine, wait_for
 
 SLURM, MUNGE, SLURMRESTD, MYSQL, ALICE, BOB = 64030, 401, 402, 403, 10001, 10002
@@ -160,7 +161,7 @@ class ImageCluster:
         files = render(cluster)
         self.volume("slurm", {**files, "slurm.conf": files["slurm.conf"] + extra})
         self.volume("slurmdbd", {"slurmdbd.conf": render_slurmdbd(cluster)})
-        self.volume("accounts", {accounts.FILE: accounts.render(cluster)})
+        self.volume("accounts", build_accounts(cluster)["data"])
 
     def taken(self) -> None:
         """Waits until slurmctld runs with the files written last."""
@@ -247,7 +248,7 @@ class ImageCluster:
             "/tmp": (self.empty(f"{pod}-accounts-tmp", SLURM), False),
             **(more or {}),
         }
-        command = program_command("account_sync", f"/etc/slipway/accounts/{accounts.FILE}")
+        command = program_command("account_sync", f"/etc/slipway/accounts/{FILE}")
         env = {"SLIPWAY_CLUSTER": "t", "SLIPWAY_SLURMCTLD": "t-slurmctld"}
         container = self.machine.start(
             pod, "accounts", command, mounts, env, user=SLURM, fs_group=SLURM, read_only=True, cwd=paths.PACKAGES

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from slurm.job_marks import read_marks
-from slurm.maintenance import Policy
+from slurm.maintenance import Policy, write_policy
 from tests.slurm.image_cluster import ALICE, NAMES, SLURM, STACK, ImageCluster
 from tests.slurm.image_pods import Machine, wait_for
 
@@ -29,7 +29,7 @@ touch /home/alice/$SLURM_JOB_ID.ready
 while :; do sleep 0.2; done
 """
 KILLED = """
-import json, os, signal, sys
+import os, signal, sys
 from programs.maintenance import run, slurm
 from slurm.maintenance import read_policy
 
@@ -40,7 +40,7 @@ def killed_after(write):
     return writes_and_dies
 
 setattr(slurm.Slurm, sys.argv[1], killed_after(getattr(slurm.Slurm, sys.argv[1])))
-run.one_round(slurm.Slurm(), read_policy(json.loads(sys.argv[2])), print)
+run.one_round(slurm.Slurm(), read_policy(sys.argv[2]), print)
 """
 """One round of the program, which is killed right after one of its writes."""
 
@@ -105,11 +105,11 @@ class MaintenanceCluster(ImageCluster):
         """Kills the program, and starts it with other settings: it has made a round once it is idle."""
         if (running := self.containers.pop("t-slurmctld-0/maintenance", None)) is not None:
             running.stop("KILL")
-        self.maintenance(json.dumps(vars(policy)))
+        self.maintenance(write_policy(policy))
 
     def round_killed_after(self, write: str, policy: Policy) -> None:
         inside = self.containers["t-slurmctld-0/maintenance"]
-        words = ("python3", "-EB", "-c", KILLED, write, json.dumps(vars(policy)))
+        words = ("python3", "-EB", "-c", KILLED, write, write_policy(policy))
         inside.run(*words, user=SLURM, check=False, env={"SLURM_CONF": "/etc/slurm/slurm.conf", "PYTHONPATH": "/opt/slipway"})
 
 

@@ -20,7 +20,7 @@ import pytest
 from components import nfs_server
 from configs.load import load_cluster
 from configs.models.cluster import Cluster
-from configs.render.nfs_server import GRACE_S
+from configs.render.nfs_server import GRACE_S, render
 from tests.patience import patience, seconds
 from tests.slurm import nfs_client
 from tests.slurm.image_cluster import ALICE, STACK, program_mount, write_volume
@@ -60,12 +60,12 @@ class Server:
 
     def start(self, cluster: Cluster, data: Path | None = None, replace: Mapping[str, str] | None = None) -> None:
         """Starts it as its StatefulSet says, with some text of ganesha.conf replaced; returns when it answers."""
-        args = nfs_server.nfs_server_args(cluster, {**PODS, "cluster": "t"}, cluster.storage.nfs_server or pytest.fail("no server"))
-        conf = args["ganesha_conf"]
+        conf = render(cluster)
         for old, new in (replace or {}).items():
             assert conf.count(old) == 1
             conf = conf.replace(old, new)
-        pod = nfs_server.build_server(args)["spec"]["template"]["spec"]
+        server = cluster.storage.nfs_server or pytest.fail("no server")
+        pod = nfs_server.build_server(cluster, {**PODS, "cluster": "t"}, server)["spec"]["template"]["spec"]
         [container] = pod["containers"]
         folder = self.machine.folder
         sources = {

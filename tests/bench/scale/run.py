@@ -26,7 +26,7 @@ from urllib.request import urlopen
 from lightkube.config.kubeconfig import KubeConfig
 
 from components.kinds import build_crds
-from components.node_set import build_node_set, node_set_args
+from components.node_set import build_node_set
 from components.pods import pod_defaults
 from configs.load import load_cluster
 from configs.models.cluster import Cluster
@@ -256,12 +256,8 @@ async def lab(slurm: Slurm, number: int) -> AsyncGenerator[tuple[ApiServer, Mach
 
 
 def _node_set(cluster: Cluster) -> Mapping[str, Any]:
-    args = node_set_args(
-        cluster,
-        pod_defaults(cluster, "slurm", "scripts", {name: name for name in ("names", "slurm", "munged", "worker", "node_checks")}),
-        cluster.node_sets[0],
-    )
-    manifest = build_node_set(args)
+    programs = {name: name for name in ("names", "slurm", "munged", "worker", "node_checks")}
+    manifest = build_node_set(cluster, pod_defaults(cluster, "slurm", "scripts", programs), cluster.node_sets[0])
     if "replicas" in manifest["spec"]:
         manifest["spec"]["replicas"] = 0
     return manifest

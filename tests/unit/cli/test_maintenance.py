@@ -1,14 +1,12 @@
 """The preview of maintenance: what is wrong with its options, what becomes of each job, and how it reads the cluster."""
 
-from typing import Any
-
 import pytest
 
 from cli.maintenance import Wish, as_json, check, judge, lines, read_live_policy
 from components.control_plane import build_slurmctld
 from engine.faults import SlipwayError
 from slurm.maintenance import Job, Policy, Window
-from tests.unit.components.examples import CONTROL_PLANE
+from tests.unit.components.examples import CLUSTER, PODS, edited_example
 
 NOW = 1_795_540_000  # 2026-11-24 17:06:40
 START = 1_795_543_600
@@ -74,6 +72,6 @@ def test_program_reads_the_same_as_json() -> None:
 
 
 def test_policy_is_read_from_what_slurmctlds_pod_runs() -> None:
-    policy: dict[str, Any] = {**vars(Policy(warn_before_s=7200, requeue="Allowed"))}
-    assert read_live_policy([build_slurmctld({**CONTROL_PLANE, "maintenance": policy})]) == Policy(**policy)
-    assert read_live_policy([build_slurmctld(CONTROL_PLANE)]) is None
+    warning = edited_example({"maintenance": {"warnBeforeS": 7200, "requeue": "Allowed"}})
+    assert read_live_policy([build_slurmctld(warning, PODS)]) == Policy(warn_before_s=7200, requeue="Allowed")
+    assert read_live_policy([build_slurmctld(CLUSTER, PODS)]) is None

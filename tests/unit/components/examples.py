@@ -1,18 +1,11 @@
-"""Arguments of every component of one small cluster, for the tests of their builders."""
+"""One small cluster, for the tests of the builders of its components."""
 
-from components.accounting import AccountingArgs
-from components.accounts import AccountsArgs
-from components.backup import BackupArgs
-from components.control_plane import ControlPlaneArgs
-from components.controllers import ControllersArgs
-from components.database import ExternalDatabaseArgs
-from components.login import LoginNodesArgs
-from components.nfs_server import NfsServerArgs
-from components.node_set import NodeSetArgs
+from collections.abc import Mapping
+from typing import Any
+
 from components.pods import PodDefaults
-from components.shared_mounts import SharedMountArgs
-from components.slurm_files import SlurmFilesArgs
-from configs.models.node_set import VolumeClaim
+from configs.models.cluster import Cluster
+from tests.unit.configs.stacks import GONE, cluster
 
 PROGRAMS = (
     "account_sync",
@@ -50,133 +43,34 @@ PODS: PodDefaults = {
     "tolerations": [{"key": "system", "operator": "Equal", "value": "", "effect": "NoSchedule"}],
 }
 
-MOUNTS: list[SharedMountArgs] = [
-    {"name": "shared-root", "mount_path": "/shared", "host_path": "/var/lib/slipway/dev/shared"},
-    {"name": "home", "mount_path": "/home", "storage_class": "efs", "size": "100Gi"},
-    {"name": "mount-data", "mount_path": "/data", "read_only": True, "claim": "datasets"},
-]
+CONTROLLERS_PODS: PodDefaults = {**PODS, "image": "registry.example/controllers:1"}
+"""Of programs of controllers/."""
 
-SLURM_FILES: SlurmFilesArgs = {
-    "cluster": "dev",
-    "namespace": "slurm",
-    "files": {"slurm.conf": "ClusterName=dev\n"},
-    "jwt_generation": 1,
-    "keep_jwt": False,
-    "deletion_protection": False,
+_EDITS: Mapping[str, Any] = {
+    "storage.root": GONE,
+    "storage.home": {"storageClass": "efs", "size": "100Gi"},
+    "storage.mounts": [{"name": "data", "mountPath": "/data", "readOnly": True, "claim": "datasets"}],
+    "storage.state": {"size": "5Gi"},
+    "login.replicas": 2,
+    "login.drainGraceS": 600,
+    "login.users[0].admin": GONE,
+    "accounting": {"storage": {"size": "5Gi", "storageClass": "fast"}},
+    "maintenance": {"enabled": False},
 }
 
-CONTROL_PLANE: ControlPlaneArgs = {
-    "pods": PODS,
-    "users": "dev-users",
-    "state": {"size": "5Gi"},
-    "key_spread_s": 120,
-    "jwt_generation": 1,
-    "deletion_protection": False,
-}
 
-ACCOUNTING: AccountingArgs = {
-    "pods": PODS,
-    "slurmdbd_conf": "DbdHost=dev-slurmdbd\n",
-    "users": "dev-users",
-    "jwt_secret": "dev-jwt",
-    "storage": {"size": "5Gi", "storage_class": "fast"},
-    "password_generation": 1,
-    "jwt_generation": 1,
-    "deletion_protection": True,
-}
+def edited_example(edits: Mapping[str, Any]) -> Cluster:
+    """The small cluster with some keys of its stack file edited."""
+    return cluster("dev", {**_EDITS, **edits})
 
-NFS_SERVER: NfsServerArgs = {
-    "pods": PODS,
-    "cluster_ip": "10.96.20.49",
-    "ganesha_conf": "NFSv4 {\n}\n",
-    "folders": [{"name": "shared-root", "mode": "0755"}, {"name": "mount-data", "mode": "1777"}],
-    "users": "dev-users",
-    "networks": [],
-    "storage": {"size": "1Ti", "storage_class": "fast"},
-    "deletion_protection": True,
-}
 
-EXTERNAL: ExternalDatabaseArgs = {
+CLUSTER = edited_example({})
+BACKUP = {"volume": {"claim": "backups"}}
+EXTERNAL = {
     "host": "db.example",
     "port": 3307,
     "database": "acct",
     "user": "slurm-dev",
-    "password_secret": "acct-password",
-    "tls": True,
-    "ca_secret": "acct-ca",
-}
-
-BACKUP: BackupArgs = {
-    "pods": PODS,
-    "volume": {"name": "backup", "mount_path": "/backup", "read_only": False, "claim": "backups"},
-    "schedule": "30 2 * * *",
-    "keep": 14,
-    "state_interval_s": 600,
-    "restore_from": "",
-    "has_database": True,
-}
-
-NODE_SET: NodeSetArgs = {
-    "pods": PODS,
-    "name": "gpu",
-    "size": 2,
-    "ordinals": 2,
-    "pool": {
-        "node_selector": {"slipway.dev/pool": "workers"},
-        "tolerations": [{"key": "slipway.dev/pool", "operator": "Equal", "value": "workers", "effect": "NoSchedule"}],
-        "runtime_class": "nvidia",
-        "gpu_resource": "nvidia.com/gpu",
-    },
-    "cpu_request": "500m",
-    "memory_request_mib": 1024,
-    "memory_limit_mib": 2304,
-    "gpus": 4,
-    "simulated_gpus": True,
-    "users": "dev-users",
-    "mounts": MOUNTS,
-    "drain_grace_s": 3600,
-    "job_processes": "512+256",
-    "job_disks": "",
-    "settings": {
-        "updateStrategy": {"type": "RollingUpdate", "maxUnavailable": "10%"},
-        "drain": {"action": "Requeue", "deadlineSeconds": 600},
-        "placement": "Any",
-        "volumeClaimRetention": {"whenDeleted": "Retain", "whenScaled": "Delete"},
-        "maxPodsInFlight": 50,
-    },
-    "volume_claims": (VolumeClaim(name="scratch", mount_path="/scratch", size="1Ti", storage_class="local"),),
-    "resume_timeout_s": 900,
-    "health_checks": ("disk",),
-    "check_jobs": (),
-    "checks_before_jobs": (),
-    "machine_causes": [],
-}
-
-ACCOUNTS: AccountsArgs = {
-    "file": "accounts.json",
-    "text": '{"accounts": {}}',
-    "slurm_config": "dev-slurm-config",
-}
-
-CONTROLLERS: ControllersArgs = {
-    "pods": {**PODS, "image": "registry.example/controllers:1"},
-    "jwt_secret": "dev-jwt",
-    "deletes_machines": False,
-    "asks_ec2": False,
-    "starts_checks": False,
-}
-
-LOGIN: LoginNodesArgs = {
-    "pods": PODS,
-    "replicas": 2,
-    "service": {"type": "NodePort", "node_port": 30022, "annotations": {}, "source_ranges": []},
-    "users": "dev-users",
-    "user_keys": "dev-user-keys",
-    "mounts": MOUNTS,
-    "home_keys": False,
-    "has_admins": False,
-    "node_host_keys": "dev-node-host-keys",
-    "settings": {"banner": "", "limits": "tasks=2000\n"},
-    "drain_grace_s": 600,
-    "deletion_protection": False,
+    "passwordSecret": "acct-password",
+    "caSecret": "acct-ca",
 }

@@ -5,25 +5,33 @@ from typing import Any
 import pytest
 
 from components import accounting, backup, control_plane
-from components.accounting import AccountingArgs
-from components.control_plane import ControlPlaneArgs
 from components.labels import Manifest
-from tests.unit.components.examples import ACCOUNTING, BACKUP, CONTROL_PLANE, EXTERNAL
+from configs.models.backup import Backup
+from configs.models.cluster import Cluster
+from tests.unit.components.examples import BACKUP, EXTERNAL, PODS, edited_example
 from tests.unit.components.structure import structural_faults
 
-ACCOUNTING_WITH_BACKUP: AccountingArgs = {**ACCOUNTING, "backup": BACKUP}
-ARCHIVED: AccountingArgs = {**ACCOUNTING, "archive": {"name": "archive", "mount_path": "/archive", "claim": "archives"}}
-OUTSIDE: AccountingArgs = {**ACCOUNTING, "external": EXTERNAL, "backup": {**BACKUP, "external": EXTERNAL}}
-CONTROL_PLANE_WITH_BACKUP: ControlPlaneArgs = {**CONTROL_PLANE, "backup": BACKUP}
+BACKED_UP = edited_example({"backup": BACKUP})
+DECIDED = edited_example({"backup": {**BACKUP, "restoreFrom": "latest"}})
+OUTSIDE = edited_example({"accounting": {"external": EXTERNAL}, "backup": BACKUP})
+ARCHIVED = edited_example(
+    {"accounting.purge": {"jobs": "12months"}, "accounting.archive": {"records": ["jobs"], "volume": {"claim": "archives"}}}
+)
+
+
+def backup_of(cluster: Cluster) -> Backup:
+    assert cluster.backup is not None
+    return cluster.backup
+
 
 MADE: dict[str, Manifest] = {
-    "slurmctld": control_plane.build_slurmctld(CONTROL_PLANE_WITH_BACKUP),
-    "mariadb": accounting.build_mariadb(ACCOUNTING_WITH_BACKUP),
-    "slurmdbd": accounting.build_slurmdbd(ACCOUNTING_WITH_BACKUP),
-    "slurmdbd-outside": accounting.build_slurmdbd(OUTSIDE),
-    "slurmdbd-archive": accounting.build_slurmdbd(ARCHIVED),
-    "backup": backup.build_cron_job(BACKUP),
-    "backup-outside": backup.build_cron_job({**BACKUP, "external": EXTERNAL}),
+    "slurmctld": control_plane.build_slurmctld(BACKED_UP, PODS),
+    "mariadb": accounting.build_mariadb(BACKED_UP, PODS),
+    "slurmdbd": accounting.build_slurmdbd(BACKED_UP, PODS),
+    "slurmdbd-outside": accounting.build_slurmdbd(OUTSIDE, PODS),
+    "slurmdbd-archive": accounting.build_slurmdbd(ARCHIVED, PODS),
+    "backup": backup.build_cron_job(BACKED_UP, PODS, backup_of(BACKED_UP)),
+    "backup-outside": backup.build_cron_job(OUTSIDE, PODS, backup_of(OUTSIDE)),
 }
 each = pytest.mark.parametrize("name", [*MADE])
 
@@ -85,9 +93,10 @@ def test_own_database_is_restored_by_its_own_pod_alone() -> None:
 
 
 def test_decision_to_restore_restarts_nothing() -> None:
-    decided: AccountingArgs = {**ACCOUNTING, "backup": {**BACKUP, "restore_from": "latest"}}
-    assert accounting.build_mariadb(decided) == MADE["mariadb"]
-    assert backup.build_decision({**BACKUP, "restore_from": "latest"})["data"] == {"from": "latest"}
+    assert accounting.build_mariadb(DECIDED, PODS) == MADE["mariadb"]
+    assert control_plane.build_slurmctld(DECIDED, PODS) == MADE["slurmctld"]
+    assert backup.build_decision(BACKED_UP, backup_of(BACKED_UP))["data"] == {"from": ""}
+    assert backup.build_decision(DECIDED, backup_of(DECIDED))["data"] == {"from": "latest"}
 
 
 def test_only_the_folders_are_made_as_root_and_with_few_rights() -> None:
@@ -132,16 +141,17 @@ def test_runs_of_the_backup_never_overlap_and_are_not_repeated() -> None:
 @pytest.mark.parametrize(
     ("changed", "restarted"),
     [
-        pytest.param("password_generation", {"mariadb", "slurmdbd"}, id="database"),
-        pytest.param("jwt_generation", {"slurmctld", "slurmdbd"}, id="jwt"),
+        pytest.param("database", {"mariadb", "slurmdbd"}, id="database"),
+        pytest.param("jwt", {"slurmctld", "slurmdbd"}, id="jwt"),
     ],
 )
 def test_new_generation_restarts_what_reads_the_key_at_its_start(changed: str, restarted: set[str]) -> None:
     def templates(generation: int) -> dict[str, Any]:
+        cluster = edited_example({f"keys.{changed}": generation})
         made = {
-            "mariadb": accounting.build_mariadb({**ACCOUNTING, changed: generation}),  # type: ignore[typeddict-item]
-            "slurmdbd": accounting.build_slurmdbd({**ACCOUNTING, changed: generation}),  # type: ignore[typeddict-item]
-            "slurmctld": control_plane.build_slurmctld({**CONTROL_PLANE, changed: generation}),  # type: ignore[typeddict-item]
+            "mariadb": accounting.build_mariadb(cluster, PODS),
+            "slurmdbd": accounting.build_slurmdbd(cluster, PODS),
+            "slurmctld": control_plane.build_slurmctld(cluster, PODS),
         }
         return {name: one["spec"]["template"]["metadata"] for name, one in made.items()}
 

@@ -2,16 +2,17 @@
 
 import pytest
 
-from components.claims import claim_args
+from components.claims import claim_template
 from configs.models.storage import Disk
 
 
 @pytest.mark.parametrize(
-    ("disk", "claim"),
+    ("disk", "named"),
     [
-        pytest.param(Disk(size="5Gi"), {"size": "5Gi"}, id="default-class"),
-        pytest.param(Disk(size="5Gi", storage_class="fast"), {"size": "5Gi", "storage_class": "fast"}, id="named-class"),
+        pytest.param(Disk(size="5Gi"), {}, id="default-class"),
+        pytest.param(Disk(size="5Gi", storage_class="fast"), {"storageClassName": "fast"}, id="named-class"),
     ],
 )
-def test_disk_names_a_class_only_when_the_user_does(disk: Disk, claim: dict[str, str]) -> None:
-    assert claim_args(disk) == claim
+def test_disk_names_a_class_only_when_the_user_does(disk: Disk, named: dict[str, str]) -> None:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "5Gi"}}, **named}
+    assert claim_template("data", disk) == {"metadata": {"name": "data"}, "spec": spec}

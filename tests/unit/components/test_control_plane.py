@@ -7,17 +7,18 @@ from typing import Any
 import pytest
 
 from components import control_plane, slurm_files
-from components.control_plane import ControlPlaneArgs
 from components.pods import service
-from components.slurm_files import SlurmFilesArgs
+from configs.models.cluster import Cluster
 from names import ports
 from programs.config_sync.run import REFUSED
-from tests.unit.components.examples import CONTROL_PLANE, PODS, SLURM_FILES
+from tests.unit.components.examples import CLUSTER, PODS
+from tests.unit.components.stacks import DEV
 from tests.unit.components.structure import structural_faults
+from tests.unit.configs.stacks import cluster
 
 
-def slurmctld(args: ControlPlaneArgs = CONTROL_PLANE) -> dict[str, Any]:
-    return control_plane.build_slurmctld(args)
+def slurmctld(example: Cluster = CLUSTER) -> dict[str, Any]:
+    return control_plane.build_slurmctld(example, PODS)
 
 
 def named(items: list[dict[str, Any]], name: str) -> dict[str, Any]:
@@ -35,11 +36,10 @@ def test_one_slurmctld_with_its_own_disk() -> None:
 
 
 def test_changed_slurm_conf_does_not_touch_the_pods() -> None:
-    changed: SlurmFilesArgs = {**SLURM_FILES, "files": {"slurm.conf": "ClusterName=dev\nPartitionName=new\n"}}
-    made = slurm_files.build_config(changed)
-    assert made["metadata"] == slurm_files.build_config(SLURM_FILES)["metadata"]
-    assert made["data"] == changed["files"]
-    mounted = [slurmctld(), control_plane.build_slurmrestd(CONTROL_PLANE)]
+    made, before = (slurm_files.build_config(each) for each in (cluster("dev", {"slurm.suspendTimeS": 60}), DEV))
+    assert made["metadata"] == before["metadata"]
+    assert made["data"]["slurm.conf"] != before["data"]["slurm.conf"]
+    mounted = [slurmctld(), control_plane.build_slurmrestd(CLUSTER, PODS)]
     volumes = [named(one["spec"]["template"]["spec"]["volumes"], "config") for one in mounted]
     assert {volume["configMap"]["name"] for volume in volumes} == {made["metadata"]["name"]}
 
@@ -84,7 +84,7 @@ def test_probe_of_the_sidecar_says_what_slurmctld_refused(tmp_path: Path) -> Non
     ("protected", "kept"), [pytest.param(True, "Retain", id="protected"), pytest.param(False, "Delete", id="unprotected")]
 )
 def test_queue_outlives_the_stack_when_protected(protected: bool, kept: str) -> None:
-    policy = slurmctld({**CONTROL_PLANE, "deletion_protection": protected})["spec"]["persistentVolumeClaimRetentionPolicy"]
+    policy = slurmctld(CLUSTER.model_copy(update={"deletion_protection": protected}))["spec"]["persistentVolumeClaimRetentionPolicy"]
     assert policy["whenDeleted"] == kept
 
 
@@ -96,14 +96,14 @@ def test_munged_is_a_native_sidecar_under_its_own_user() -> None:
 
 
 def test_slurmrestd_is_neither_root_nor_slurm_and_holds_no_key() -> None:
-    spec = control_plane.build_slurmrestd(CONTROL_PLANE)["spec"]["template"]["spec"]
+    spec = control_plane.build_slurmrestd(CLUSTER, PODS)["spec"]["template"]["spec"]
     assert [container["name"] for container in spec["containers"]] == ["slurmrestd", "jobs"]
     assert {container["securityContext"]["runAsUser"] for container in spec["containers"]} == {402}
     assert not [volume["name"] for volume in spec["volumes"] if "secret" in volume]
 
 
 def test_slurmrestd_and_the_list_of_running_jobs_have_a_limit_each_and_one_service() -> None:
-    containers = control_plane.build_slurmrestd(CONTROL_PLANE)["spec"]["template"]["spec"]["containers"]
+    containers = control_plane.build_slurmrestd(CLUSTER, PODS)["spec"]["template"]["spec"]["containers"]
     assert [container["resources"]["limits"] for container in containers] == [{"memory": "2Gi"}, {"memory": "8Gi"}]
     made = control_plane.build_rest_service(PODS)
     assert {port["port"] for port in made["spec"]["ports"]} == {

@@ -5,20 +5,21 @@ from typing import Any
 import pytest
 
 from components import controllers
-from components.controllers import controllers_args
 from components.labels import Manifest, selector
-from tests.unit.components.examples import CONTROLLERS, PODS
-from tests.unit.components.stacks import DEV
+from configs.models.node_set import Remedies
+from tests.unit.components.examples import CONTROLLERS_PODS
+from tests.unit.components.stacks import DEV, repairing
 from tests.unit.components.structure import structural_faults
 
 NAME = "dev-nodeset-controller"
-DEPLOYMENT = controllers.build_deployment(CONTROLLERS)
-ROLES = {one["kind"]: one for one in controllers.build_roles(CONTROLLERS)}
+DELETING = Remedies(steps=("ReplaceMachine",), machines="DeleteNode")
+DEPLOYMENT = controllers.build_deployment(DEV, CONTROLLERS_PODS)
+ROLES = {one["kind"]: one for one in controllers.build_roles(DEV, CONTROLLERS_PODS)}
 FURTHER: dict[str, Manifest] = {
     **ROLES,
-    "ServiceAccount": controllers.build_service_account(CONTROLLERS),
-    "NetworkPolicy": controllers.build_network_policy(CONTROLLERS),
-    "PodDisruptionBudget": controllers.build_disruption_budget(CONTROLLERS),
+    "ServiceAccount": controllers.build_service_account(CONTROLLERS_PODS),
+    "NetworkPolicy": controllers.build_network_policy(DEV, CONTROLLERS_PODS),
+    "PodDisruptionBudget": controllers.build_disruption_budget(CONTROLLERS_PODS),
 }
 
 
@@ -29,6 +30,11 @@ def pod() -> dict[str, Any]:
 def container() -> dict[str, Any]:
     [one] = pod()["containers"]
     return one
+
+
+def rules(kind: str, remedies: Remedies | None) -> list[dict[str, Any]]:
+    """Those of a role of the controllers, for a cluster whose node sets have these remedies."""
+    return next(each for each in controllers.build_roles(repairing(remedies), CONTROLLERS_PODS) if each["kind"] == kind)["rules"]
 
 
 @pytest.mark.parametrize("manifest", [pytest.param(manifest, id=kind) for kind, manifest in FURTHER.items()])
@@ -114,18 +120,12 @@ def test_every_right_says_why_and_stands_in_the_table_once() -> None:
 
 
 def test_only_a_set_that_says_so_lets_it_delete_machines() -> None:
-    without, with_ = (
-        next(each for each in controllers.build_roles({**CONTROLLERS, "deletes_machines": may}) if each["kind"] == "ClusterRole")["rules"]
-        for may in (False, True)
-    )
+    without, with_ = (rules("ClusterRole", remedies) for remedies in (None, DELETING))
     assert [rule for rule in with_ if rule not in without] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["delete"]}]
 
 
 def test_only_a_set_with_remedies_lets_it_start_checks() -> None:
-    without, with_ = (
-        next(each for each in controllers.build_roles({**CONTROLLERS, "starts_checks": may}) if each["kind"] == "Role")["rules"]
-        for may in (False, True)
-    )
+    without, with_ = (rules("Role", remedies) for remedies in (None, DELETING))
     assert [(rule["resources"], rule["verbs"]) for rule in with_ if rule not in without] == [
         (["cronjobs"], ["get"]),
         (["jobs"], ["create"]),
@@ -147,14 +147,3 @@ def test_bindings_bind_the_role_to_the_account(kind: str) -> None:
 def test_what_has_no_namespace_carries_it_in_its_name() -> None:
     assert ROLES["ClusterRole"]["metadata"]["name"] == f"slurm-{NAME}"
     assert "namespace" not in ROLES["ClusterRole"]["metadata"]
-
-
-def test_controllers_run_from_an_image_of_their_own() -> None:
-    made = controllers_args(DEV, PODS, "controllers:1")
-    assert made == {
-        "pods": {**PODS, "image": "controllers:1"},
-        "jwt_secret": "dev-jwt",
-        "deletes_machines": False,
-        "asks_ec2": False,
-        "starts_checks": False,
-    }

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from components import controllers, ec2
-from components.ec2 import Ec2Args
 from components.labels import Manifest, selector
 from configs.models.ec2 import Ec2
 from configs.models.node_set import Remedies
@@ -14,28 +13,23 @@ from controllers.ec2.settings import Settings, read_settings
 from controllers.nodeset.settings import read_settings as read_controller_settings
 from controllers.runtime.environment import SettingsError
 from slurm.causes import EC2_CONDITIONS
-from tests.unit.components.examples import CONTROLLERS, PODS
-from tests.unit.components.stacks import DEV
+from tests.unit.components.examples import CONTROLLERS_PODS
+from tests.unit.components.stacks import DEV, repairing
 from tests.unit.components.structure import structural_faults
 
 ROLE = "arn:aws:iam::123456789012:role/slipway-ec2"
 CONFIG = Ec2(region="eu-west-1", role_arn=ROLE)
-ARGS: Ec2Args = {
-    "pods": {**PODS, "image": "registry.example/controllers:1"},
-    "config": CONFIG,
-    "steps": ["RebootMachine"],
-    "deletion_protection": False,
-}
-DEPLOYMENT = ec2.build_deployment(ARGS)
-ROLES = {each["kind"]: each for each in ec2.build_roles(ARGS)}
+CLUSTER = repairing(Remedies(steps=("RebootMachine",), machines="EC2"), ec2=CONFIG)
+DEPLOYMENT = ec2.build_deployment(CLUSTER, CONTROLLERS_PODS, CONFIG)
+ROLES = {each["kind"]: each for each in ec2.build_roles(CONTROLLERS_PODS)}
 ALL: dict[str, Manifest] = {
     **ROLES,
-    "ServiceAccount": ec2.build_service_account(ARGS),
-    "NetworkPolicy": ec2.build_network_policy(ARGS),
-    "Service": ec2.build_service(ARGS),
+    "ServiceAccount": ec2.build_service_account(CONTROLLERS_PODS, CONFIG),
+    "NetworkPolicy": ec2.build_network_policy(CONTROLLERS_PODS),
+    "Service": ec2.build_service(CONTROLLERS_PODS),
     "Deployment": DEPLOYMENT,
 }
-ASKING = controllers.build_deployment({**CONTROLLERS, "asks_ec2": True})
+ASKING = controllers.build_deployment(CLUSTER, CONTROLLERS_PODS)
 
 
 def pod(deployment: Manifest = DEPLOYMENT) -> dict[str, Any]:
@@ -55,9 +49,9 @@ def test_structure_is_kubernetes_own(manifest: Manifest) -> None:
 def test_iam_role_is_that_of_its_service_account_and_of_no_other() -> None:
     assert ALL["ServiceAccount"]["metadata"]["annotations"] == {"eks.amazonaws.com/role-arn": ROLE}
     assert pod()["serviceAccountName"] == ALL["ServiceAccount"]["metadata"]["name"] == "dev-ec2"
-    without = ec2.build_service_account({**ARGS, "config": Ec2(region="eu-west-1")})
+    without = ec2.build_service_account(CONTROLLERS_PODS, Ec2(region="eu-west-1"))
     assert "annotations" not in without["metadata"]
-    assert "annotations" not in controllers.build_service_account({**CONTROLLERS, "asks_ec2": True})["metadata"]
+    assert "annotations" not in controllers.build_service_account(CONTROLLERS_PODS)["metadata"]
 
 
 def test_only_the_record_is_read_and_changed_of_all_config_maps() -> None:
@@ -99,18 +93,17 @@ def test_half_of_the_way_to_the_program_is_a_fault(name: str) -> None:
 
 
 def test_stack_without_ec2_has_none_of_it() -> None:
-    assert read_controller_settings(environment(controllers.build_deployment(CONTROLLERS))).ec2 is None
-    assert controllers.controllers_args(DEV, PODS, "image")["asks_ec2"] is False
-    assert "ec2" not in {each["name"] for each in pod(controllers.build_deployment(CONTROLLERS))["volumes"]}
+    assert read_controller_settings(environment(controllers.build_deployment(DEV, CONTROLLERS_PODS))).ec2 is None
+    assert "ec2" not in {each["name"] for each in pod(controllers.build_deployment(DEV, CONTROLLERS_PODS))["volumes"]}
 
 
 def test_network_lets_only_the_controller_ask_for_steps() -> None:
     _, steps = ALL["NetworkPolicy"]["spec"]["ingress"]
     assert [each["port"] for each in steps["ports"]] == [8081]
     assert steps["from"] == [{"podSelector": {"matchLabels": ASKING["spec"]["selector"]["matchLabels"]}}]
-    out = controllers.build_network_policy({**CONTROLLERS, "asks_ec2": True})["spec"]["egress"]
+    out = controllers.build_network_policy(CLUSTER, CONTROLLERS_PODS)["spec"]["egress"]
     assert {"to": [{"podSelector": {"matchLabels": selector("dev", "ec2")}}], "ports": [{"port": 8081, "protocol": "TCP"}]} in out
-    assert out[:-1] == controllers.build_network_policy(CONTROLLERS)["spec"]["egress"]
+    assert out[:-1] == controllers.build_network_policy(DEV, CONTROLLERS_PODS)["spec"]["egress"]
 
 
 @pytest.mark.parametrize(
@@ -123,9 +116,7 @@ def test_network_lets_only_the_controller_ask_for_steps() -> None:
     ],
 )
 def test_program_may_take_the_steps_that_node_sets_have(remedies: Remedies | None, steps: list[str]) -> None:
-    sets = tuple(each.model_copy(update={"remedies": remedies}) for each in DEV.node_sets)
-    cluster = DEV.model_copy(update={"node_sets": sets, "ec2": CONFIG})
-    assert ec2.ec2_args(cluster, PODS, CONFIG, "image")["steps"] == steps
+    assert ec2.repair_steps(repairing(remedies, ec2=CONFIG)) == steps
 
 
 def test_conditions_of_ec2_are_causes_only_in_clusters_that_ask_it() -> None:

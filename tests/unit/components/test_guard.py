@@ -6,20 +6,18 @@ import pytest
 
 from changes import workloads
 from components import deployed, guard
-from components.guard import GuardArgs
 from components.labels import Manifest, selector
 from controllers.guard import record
-from tests.unit.components.examples import PODS
+from tests.unit.components.examples import CONTROLLERS_PODS
 from tests.unit.components.structure import structural_faults
 
-ARGS: GuardArgs = guard.guard_args(PODS, "registry.example/controllers:1")
 NAME = "dev-guard"
-DEPLOYMENT = guard.build_deployment(ARGS)
-ROLES = {each["kind"]: each for each in guard.build_roles(ARGS)}
+DEPLOYMENT = guard.build_deployment(CONTROLLERS_PODS)
+ROLES = {each["kind"]: each for each in guard.build_roles(CONTROLLERS_PODS)}
 FURTHER: dict[str, Manifest] = {
     **ROLES,
-    "ServiceAccount": guard.build_service_account(ARGS),
-    "NetworkPolicy": guard.build_network_policy(ARGS),
+    "ServiceAccount": guard.build_service_account(CONTROLLERS_PODS),
+    "NetworkPolicy": guard.build_network_policy(CONTROLLERS_PODS),
     "Deployment": DEPLOYMENT,
 }
 

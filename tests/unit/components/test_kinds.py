@@ -3,9 +3,9 @@
 import pytest
 
 from components import kinds
-from components.kinds import kinds_args
 from components.labels import Manifest
-from tests.unit.components.stacks import H100
+from configs.models.cluster import Cluster
+from tests.unit.components.stacks import DEV, H100
 
 
 def test_kinds_are_the_same_whichever_cluster_brings_them() -> None:
@@ -28,17 +28,24 @@ def test_object_that_another_component_had_is_found_there(manifest: Manifest, fo
     assert kinds.former_parents(manifest) == former
 
 
+def named(*classes: str, cluster: str = "dev") -> Cluster:
+    """A cluster whose pools name these RuntimeClasses."""
+    pool = DEV.node_pools[0]
+    pools = tuple(pool.model_copy(update={"name": f"pool-{at}", "runtime_class": name}) for at, name in enumerate(classes))
+    return DEV.model_copy(update={"name": cluster, "node_pools": pools})
+
+
 def test_runtime_class_is_made_once_and_named_like_its_handler() -> None:
-    made = kinds.build_runtime_classes({"cluster": "dev", "install_crds": True, "runtime_classes": ["nvidia", "kata", "nvidia"]})
+    made = kinds.build_runtime_classes(named("nvidia", "kata", "nvidia"))
     assert [(each["metadata"]["name"], each["handler"]) for each in made] == [("kata", "kata"), ("nvidia", "nvidia")]
 
 
 def test_runtime_class_is_the_same_whichever_cluster_brings_it() -> None:
-    made = [kinds.build_runtime_classes({"cluster": name, "install_crds": True, "runtime_classes": ["nvidia"]}) for name in ("a", "b")]
-    assert made[0] == made[1]
+    one, other = (kinds.build_runtime_classes(named("nvidia", cluster=name)) for name in ("a", "b"))
+    assert one == other
 
 
 def test_runtime_classes_are_those_of_the_pools_less_the_one_that_the_operator_makes() -> None:
     without = H100.model_copy(update={"gpu_operator": H100.gpu_operator.model_copy(update={"enabled": False})})
-    assert kinds_args(H100)["runtime_classes"] == []
-    assert kinds_args(without) == {"cluster": "h100", "install_crds": True, "runtime_classes": ["nvidia"]}
+    assert kinds.build_runtime_classes(H100) == []
+    assert [each["metadata"]["name"] for each in kinds.build_runtime_classes(without)] == ["nvidia"]

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from components.labels import outside_name
-from components.node_set import build_node_set, node_set_args
+from components.node_set import build_node_set
 from components.pods import pod_defaults
 from configs.faults import ConfigFaults
 from configs.load import load_cluster
@@ -43,7 +43,7 @@ def set_pod(cluster: Cluster, at: int = 0) -> dict[str, Any]:
     """The pod of a node set with the volumes that its claims become."""
     spec = cast(
         dict[str, Any],
-        build_node_set(node_set_args(cluster, pod_defaults(cluster, "i:1", "s", PROGRAM_MAPS), cluster.node_sets[at]))["spec"],
+        build_node_set(cluster, pod_defaults(cluster, "i:1", "s", PROGRAM_MAPS), cluster.node_sets[at])["spec"],
     )
     pod = spec["template"]["spec"]
     pod["volumes"] += [{"name": claim["metadata"]["name"]} for claim in spec.get("volumeClaimTemplates", [])]

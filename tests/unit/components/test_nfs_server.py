@@ -1,29 +1,37 @@
 """The cluster's own NFS server, as manifests; tests/slurm/test_nfs_server.py runs it."""
 
+import pytest
+
 from components import nfs_server
-from components.nfs_server import NfsServerArgs
-from tests.unit.components.examples import NFS_SERVER
+from components.labels import Manifest
+from configs.models.cluster import Cluster
+from tests.unit.components.examples import PODS
+from tests.unit.components.stacks import SERVED
 from tests.unit.components.structure import structural_faults
 
-CHANGED: NfsServerArgs = {**NFS_SERVER, "ganesha_conf": "other\n"}
-OPEN: NfsServerArgs = {**NFS_SERVER, "networks": []}
-CLOSED: NfsServerArgs = {**NFS_SERVER, "networks": ["10.0.0.0/16", "10.1.0.0/16"]}
+SERVER = SERVED.storage.nfs_server or pytest.fail("no server")
+CLOSED = SERVER.model_copy(update={"networks": ("10.0.0.0/16", "10.1.0.0/16")})
+CHANGED = SERVED.model_copy(update={"storage": SERVED.storage.model_copy(update={"nfs_server": CLOSED})})
+
+
+def server(cluster: Cluster = SERVED) -> Manifest:
+    return nfs_server.build_server(cluster, PODS, SERVER)
 
 
 def test_all_parts_are_what_kubernetes_knows() -> None:
-    for made in (nfs_server.build_config(OPEN), nfs_server.build_service(OPEN), nfs_server.build_network_policy(CLOSED)):
+    for made in (nfs_server.build_config(SERVED), nfs_server.build_service(PODS, SERVER), nfs_server.build_network_policy(PODS, CLOSED)):
         assert structural_faults(made) == []
 
 
 def test_service_is_at_the_given_address_on_the_one_port() -> None:
-    spec = nfs_server.build_service(NFS_SERVER)["spec"]
+    spec = nfs_server.build_service(PODS, SERVER)["spec"]
     assert spec["clusterIP"] == "10.96.20.49"
     assert [port["port"] for port in spec["ports"]] == [2049]
-    assert spec["selector"].items() <= nfs_server.build_server(NFS_SERVER)["spec"]["template"]["metadata"]["labels"].items()
+    assert spec["selector"].items() <= server()["spec"]["template"]["metadata"]["labels"].items()
 
 
 def test_one_server_has_one_disk_that_outlives_a_protected_stack() -> None:
-    spec = nfs_server.build_server(NFS_SERVER)["spec"]
+    spec = server()["spec"]
     assert spec["replicas"] == 1
     [claim] = spec["volumeClaimTemplates"]
     assert claim["spec"] == {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Ti"}}, "storageClassName": "fast"}
@@ -31,14 +39,14 @@ def test_one_server_has_one_disk_that_outlives_a_protected_stack() -> None:
 
 
 def test_changed_exports_restart_the_server_under_a_fixed_name_of_its_file() -> None:
-    before, after = nfs_server.build_server(NFS_SERVER), nfs_server.build_server(CHANGED)
+    before, after = server(), server(CHANGED)
     assert before["spec"]["template"]["metadata"]["annotations"] != after["spec"]["template"]["metadata"]["annotations"]
     assert before["spec"]["template"]["spec"] == after["spec"]["template"]["spec"]
     assert nfs_server.build_config(CHANGED)["metadata"]["name"] == "dev-nfs-config"
 
 
 def test_server_is_root_with_seven_rights_and_no_more() -> None:
-    [container] = nfs_server.build_server(NFS_SERVER)["spec"]["template"]["spec"]["containers"]
+    [container] = server()["spec"]["template"]["spec"]["containers"]
     rights = container["securityContext"]
     assert rights["capabilities"]["drop"] == ["ALL"]
     assert len(rights["capabilities"]["add"]) == 7
@@ -48,12 +56,12 @@ def test_server_is_root_with_seven_rights_and_no_more() -> None:
 
 
 def test_folders_reach_the_start_script_with_their_modes() -> None:
-    [container] = nfs_server.build_server(NFS_SERVER)["spec"]["template"]["spec"]["containers"]
-    assert {"name": "SLIPWAY_FOLDERS", "value": "shared-root:0755 mount-data:1777"} in container["env"]
+    [container] = server()["spec"]["template"]["spec"]["containers"]
+    assert {"name": "SLIPWAY_FOLDERS", "value": "shared-root:0755 home:0755 mount-data:1777"} in container["env"]
 
 
 def test_policy_lets_nodes_in_by_their_networks_and_nothing_out() -> None:
-    anyone, nodes = (nfs_server.build_network_policy(each)["spec"] for each in (OPEN, CLOSED))
+    anyone, nodes = (nfs_server.build_network_policy(PODS, each)["spec"] for each in (SERVER, CLOSED))
     assert anyone["ingress"] == [{"ports": [{"port": 2049, "protocol": "TCP"}]}]
     assert [each["ipBlock"]["cidr"] for each in nodes["ingress"][0]["from"]] == ["10.0.0.0/16", "10.1.0.0/16"]
     for spec in (anyone, nodes):

@@ -1,7 +1,6 @@
 """Node pools: what is looked for among nodes that are there, and what is asked of EKS, as Pulumi's mocks record it."""
 
 import asyncio
-import json
 from typing import Any, cast
 
 import pulumi
@@ -9,40 +8,19 @@ import pytest
 from pulumi.runtime import mocks
 
 from components import node_pool
-from components.node_pool import EksNodesArgs, ExistingNodesArgs, GpuNodePoolArgs, node_pool_args, worker_pool
+from components.node_pool import gpu_resource, node_selector
+from configs.models.cluster import Cluster
 from configs.models.machines import MACHINES
+from configs.models.node_pool import EksNodes, ExistingNodes, NodePool, Taint
+from programs.node_checks import pool_settings
+from programs.node_checks.pool_settings import ExpectedNodes
 from tests.unit.components.examples import PODS
 from tests.unit.components.stacks import DEV, H100
 
-EXISTING: ExistingNodesArgs = {
-    "labels": {"slipway.dev/pool": "workers"},
-    "taints": [{"key": "slipway.dev/pool", "value": "workers", "effect": "NoSchedule"}],
-    "count": 2,
-    "gpu_resource": "nvidia.com/gpu",
-    "gpus": 4,
-}
-EKS: EksNodesArgs = {
-    "cluster_name": "ml",
-    "node_role_arn": "arn:aws:iam::123456789012:role/ml-node",
-    "subnet_ids": ["subnet-0a1b2c3d4e5f60718"],
-    "machine": "p5.48xlarge",
-    "min": 0,
-    "max": 64,
-    "desired": 8,
-    "ami_type": "AL2023_x86_64_NVIDIA",
-    "capacity_type": "ON_DEMAND",
-    "placement_group": True,
-    "efa_cards": list(MACHINES["p5.48xlarge"].efa_cards),
-    "security_group_ids": [],
-    "disk_gib": 500,
-    "labels": {"slipway.dev/pool": "h100"},
-    "taints": [
-        {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"},
-        {"key": "spot", "value": "", "effect": "PreferNoSchedule"},
-        {"key": "gone", "value": "x", "effect": "NoExecute"},
-    ],
-}
-POOL: GpuNodePoolArgs = {"pods": PODS, "name": "workers", "existing": EXISTING}
+POOL = DEV.node_pool("workers")
+EXISTING = POOL.existing or pytest.fail("no existing nodes")
+MACHINES_OF_EKS = H100.node_pool("h100")
+EKS = MACHINES_OF_EKS.eks or pytest.fail("no nodes of EKS")
 
 
 class Recorder(mocks.Mocks):
@@ -61,29 +39,29 @@ class Recorder(mocks.Mocks):
         raise AssertionError(f"the program asks {args.token}")
 
 
-def deploy(args: GpuNodePoolArgs) -> Recorder:
+def deploy(config: Cluster, pool: NodePool) -> Recorder:
     recorder = Recorder()
     asyncio.set_event_loop(asyncio.new_event_loop())  # whichever test ran before, and closed its own
     pulumi.runtime.set_mocks(recorder, preview=False)
-    make = cast(Any, pulumi.runtime).test(lambda: node_pool.GpuNodePool("dev-pool-workers", args).pool)
+    make = cast(Any, pulumi.runtime).test(lambda: node_pool.GpuNodePool("dev-pool-workers", config, PODS, pool).pool)
     make()
     return recorder
 
 
-def eks(**changes: Any) -> EksNodesArgs:
-    return {**EKS, **changes}  # type: ignore[typeddict-item]
+def eks(**changes: Any) -> EksNodes:
+    return EKS.model_copy(update=changes)
 
 
-def template(**changes: Any) -> dict[str, Any]:
-    return node_pool.build_launch_template("dev-pool-h100", "dev", eks(**changes), None)
+def template(pool: NodePool = MACHINES_OF_EKS, **changes: Any) -> dict[str, Any]:
+    return node_pool.build_launch_template("dev-pool-h100", "dev", pool, eks(**changes), None)
 
 
-def job(existing: ExistingNodesArgs = EXISTING) -> dict[str, Any]:
-    return node_pool.build_pool_check(POOL, existing)[-1]
+def job(existing: ExistingNodes = EXISTING) -> dict[str, Any]:
+    return node_pool.build_pool_check(DEV, PODS, POOL, existing)[-1]
 
 
 def test_existing_nodes_are_looked_for_by_a_job_with_the_right_to_list_nodes_only() -> None:
-    account, role, binding, made = node_pool.build_pool_check(POOL, EXISTING)
+    account, role, binding, made = node_pool.build_pool_check(DEV, PODS, POOL, EXISTING)
     assert role["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}]
     assert binding["roleRef"]["name"] == role["metadata"]["name"]
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": account["metadata"]["name"], "namespace": "slurm"}]
@@ -94,7 +72,7 @@ def test_existing_nodes_are_looked_for_by_a_job_with_the_right_to_list_nodes_onl
 
 
 def test_cluster_wide_names_hold_the_namespace() -> None:
-    _, role, binding, _ = node_pool.build_pool_check(POOL, EXISTING)
+    _, role, binding, _ = node_pool.build_pool_check(DEV, PODS, POOL, EXISTING)
     assert role["metadata"]["name"] == binding["metadata"]["name"] == "slurm-dev-pool-workers"
 
 
@@ -102,21 +80,21 @@ def test_job_is_told_the_expectation() -> None:
     [container] = job()["spec"]["template"]["spec"]["containers"]
     assert container["command"][:3] == ["python3", "-EsSB", "-m"]
     assert container["command"][3] == "programs.node_checks.pool"
-    assert json.loads(container["command"][4]) == {
-        "pool": "workers",
-        "labels": {"slipway.dev/pool": "workers"},
-        "taints": EXISTING["taints"],
-        "count": 2,
-        "gpuResource": "nvidia.com/gpu",
-        "gpus": 4,
-        "waitS": 60,
-    }
+    assert pool_settings.from_json(container["command"][4]) == ExpectedNodes(
+        pool="workers",
+        labels={"slipway.dev/pool": "workers"},
+        taints=(pool_settings.Taint("slipway.dev/pool", "workers", "NoSchedule"),),
+        count=2,
+        gpu_resource="nvidia.com/gpu",
+        gpus=4,  # those of the pool's largest set
+        wait_s=60,
+    )
     assert container["terminationMessagePolicy"] == "FallbackToLogsOnError"
 
 
 def test_job_is_another_one_when_the_expectation_changes_and_the_same_one_when_not() -> None:
     assert job()["metadata"]["name"] == job()["metadata"]["name"]
-    assert job()["metadata"]["name"] != job({**EXISTING, "count": 3})["metadata"]["name"]
+    assert job()["metadata"]["name"] != job(EXISTING.model_copy(update={"count": 3}))["metadata"]["name"]
 
 
 def test_failed_job_is_made_again_and_never_retried_by_itself() -> None:
@@ -126,7 +104,7 @@ def test_failed_job_is_made_again_and_never_retried_by_itself() -> None:
 
 
 def test_existing_pool_registers_rights_and_job_and_no_machine() -> None:
-    recorder = deploy(POOL)
+    recorder = deploy(DEV, POOL)
     assert set(recorder.asked) == {
         "slipway:index:GpuNodePool",
         "kubernetes:core/v1:ServiceAccount",
@@ -138,7 +116,7 @@ def test_existing_pool_registers_rights_and_job_and_no_machine() -> None:
 
 
 def test_eks_pool_registers_placement_template_and_group() -> None:
-    recorder = deploy({"pods": PODS, "name": "h100", "eks": EKS})
+    recorder = deploy(H100, MACHINES_OF_EKS)
     assert set(recorder.asked) == {
         "slipway:index:GpuNodePool",
         "aws:ec2/placementGroup:PlacementGroup",
@@ -153,30 +131,30 @@ def test_eks_pool_registers_placement_template_and_group() -> None:
     assert len(made["networkInterfaces"]) == 33
     group = recorder.asked["aws:eks/nodeGroup:NodeGroup"]
     assert group["launchTemplate"] == {"id": "dev-pool-workers-id", "version": "7"}
-    assert group["scalingConfig"] == {"minSize": 0, "maxSize": 64, "desiredSize": 8}
+    assert group["scalingConfig"] == {"minSize": 64, "maxSize": 64, "desiredSize": 64}
     assert group["labels"] == {"slipway.dev/pool": "h100"}
 
 
 def test_eks_pool_without_placement_group_makes_none() -> None:
-    recorder = deploy({"pods": PODS, "name": "h100", "eks": eks(placement_group=False, efa_cards=[])})
+    recorder = deploy(H100, H100.node_pool("cpu"))
     assert set(recorder.asked) == {"slipway:index:GpuNodePool", "aws:ec2/launchTemplate:LaunchTemplate", "aws:eks/nodeGroup:NodeGroup"}
     assert "placement" not in recorder.asked["aws:ec2/launchTemplate:LaunchTemplate"]
 
 
-def test_pool_of_no_kind_is_refused() -> None:
-    with pytest.raises(ValueError, match='pool "workers" is neither existing nor eks'):
-        deploy({"pods": PODS, "name": "workers"})
-
-
 def test_group_leaves_to_the_template_what_eks_wants_there() -> None:
     """EKS refuses a group that names machine type, disk or remote access beside a launch template that does."""
-    assert not {"instance_types", "disk_size", "remote_access"} & node_pool.build_node_group(EKS).keys()
+    assert not {"instance_types", "disk_size", "remote_access"} & node_pool.build_node_group(MACHINES_OF_EKS, EKS).keys()
     assert not {"iam_instance_profile", "image_id", "user_data", "instance_initiated_shutdown_behavior"} & template().keys()
     assert all("subnet_id" not in interface for interface in template()["network_interfaces"])
 
 
 def test_taints_are_in_the_words_of_eks() -> None:
-    assert node_pool.build_node_group(EKS)["taints"] == [
+    taints = (
+        Taint(key="nvidia.com/gpu", value="present"),
+        Taint(key="spot", effect="PreferNoSchedule"),
+        Taint(key="gone", value="x", effect="NoExecute"),
+    )
+    assert node_pool.build_node_group(MACHINES_OF_EKS, eks(taints=taints))["taints"] == [
         {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"},
         {"key": "spot", "value": "", "effect": "PREFER_NO_SCHEDULE"},
         {"key": "gone", "value": "x", "effect": "NO_EXECUTE"},
@@ -193,12 +171,12 @@ def test_taints_are_in_the_words_of_eks() -> None:
     ],
 )
 def test_capacity(capacity_type: str, reservation: str | None, market: str | None, target: str | None) -> None:
-    said = {"capacity_type": capacity_type, **({"capacity_reservation_id": reservation} if reservation else {})}
+    said: dict[str, Any] = {"capacity_type": capacity_type, "capacity_reservation_id": reservation}
     made = template(**said)
     assert made.get("instance_market_options") == (market and {"market_type": market})
     specification = target and {"capacity_reservation_target": {"capacity_reservation_id": target}}
     assert made.get("capacity_reservation_specification") == specification
-    assert node_pool.build_node_group(eks(**said))["capacity_type"] == capacity_type
+    assert node_pool.build_node_group(MACHINES_OF_EKS, eks(**said))["capacity_type"] == capacity_type
 
 
 @pytest.mark.parametrize(
@@ -218,18 +196,18 @@ def test_capacity(capacity_type: str, reservation: str | None, market: str | Non
     ],
 )
 def test_one_efa_a_card(machine: str, layout: list[tuple[int, int, str]]) -> None:
-    made = node_pool.build_network_interfaces(list(MACHINES[machine].efa_cards), [])
+    made = node_pool.build_network_interfaces(MACHINES[machine].efa_cards, ())
     assert [(each["network_card_index"], each["device_index"], each["interface_type"]) for each in made] == layout
 
 
 def test_efa_layouts_fit_the_catalogue() -> None:
     for machine in MACHINES.values():
-        made = node_pool.build_network_interfaces(list(machine.efa_cards), [])
+        made = node_pool.build_network_interfaces(machine.efa_cards, ())
         assert len({(each["network_card_index"], each["device_index"]) for each in made}) == 1 + len(machine.efa_cards)
 
 
 def test_security_groups_stand_on_the_interfaces_or_on_the_machine_never_on_both() -> None:
-    with_efa, without = template(security_group_ids=["sg-1"]), template(security_group_ids=["sg-1"], efa_cards=[])
+    with_efa, without = template(security_group_ids=("sg-1",)), template(security_group_ids=("sg-1",), efa=False)
     assert all(each["security_groups"] == ["sg-1"] for each in with_efa["network_interfaces"])
     assert "vpc_security_group_ids" not in with_efa
     assert without["vpc_security_group_ids"] == ["sg-1"]
@@ -251,38 +229,22 @@ def test_disk_is_where_the_image_has_it(ami_type: str, device: str) -> None:
 
 
 def test_workers_of_existing_nodes_go_where_the_labels_say() -> None:
-    assert worker_pool(DEV.node_pool("workers")) == {
-        "node_selector": {"slipway.dev/pool": "workers"},
-        "tolerations": [{"key": "slipway.dev/pool", "operator": "Equal", "value": "workers", "effect": "NoSchedule"}],
-        "gpu_resource": "nvidia.com/gpu",
-    }
+    assert (node_selector(POOL), gpu_resource(POOL)) == ({"slipway.dev/pool": "workers"}, "nvidia.com/gpu")
 
 
 def test_workers_of_eks_nodes_go_to_their_node_group() -> None:
-    assert worker_pool(H100.node_pool("h100")) == {
-        "node_selector": {"slipway.dev/pool": "h100"},
-        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Equal", "value": "present", "effect": "NoSchedule"}],
-        "gpu_resource": "nvidia.com/gpu",
-        "runtime_class": "nvidia",
-    }
+    wanted = {"slipway.dev/pool": "h100"}
+    assert (node_selector(MACHINES_OF_EKS), gpu_resource(MACHINES_OF_EKS)) == (wanted, "nvidia.com/gpu")
+    assert wanted.items() <= node_pool.build_node_group(MACHINES_OF_EKS, EKS)["labels"].items()
 
 
-def test_eks_nodes_carry_the_label_that_workers_look_for() -> None:
-    made = node_pool_args(H100, PODS, H100.node_pool("h100"))
-    assert "eks" in made
-    assert made["eks"]["labels"]["slipway.dev/pool"] == "h100"
-    assert (made["eks"]["machine"], made["eks"]["min"], made["eks"]["desired"], made["eks"]["max"]) == ("p5.48xlarge", 64, 64, 64)
-    assert made["eks"]["efa_cards"] == list(range(32))
+def test_new_group_has_as_many_machines_as_are_desired_or_else_the_fewest() -> None:
+    few, more = (node_pool.build_node_group(MACHINES_OF_EKS, eks(min=2, desired=desired)) for desired in (None, 9))
+    assert few["scaling_config"] == {"min_size": 2, "max_size": 64, "desired_size": 2}
+    assert more["scaling_config"]["desired_size"] == 9
 
 
-def test_machines_without_efa_asked_for_get_none() -> None:
-    made = node_pool_args(H100, PODS, H100.node_pool("cpu"))
-    assert "eks" in made
-    assert made["eks"]["efa_cards"] == []
-    assert "capacity_reservation_id" not in made["eks"]
-
-
-def test_existing_nodes_must_offer_the_gpus_of_their_largest_set() -> None:
-    made = node_pool_args(DEV, PODS, DEV.node_pool("workers"))
-    assert "existing" in made
-    assert (made["existing"]["count"], made["existing"]["gpus"]) == (2, 4)
+@pytest.mark.parametrize("pool", [pytest.param("cpu", id="not-asked-for"), pytest.param("h100", id="none-on-the-machine")])
+def test_machines_without_efa_have_the_interfaces_of_eks(pool: str) -> None:
+    machines = H100.node_pool(pool).model_copy(update={"machine": "m7i.16xlarge"})
+    assert "network_interfaces" not in template(machines, efa=pool == "h100")

@@ -7,51 +7,54 @@ import pytest
 
 from components import node_set
 from components.check_jobs import CHECKED_FIRST
-from components.node_set import NodeSetArgs, node_set_args
-from configs.load import load_cluster
-from configs.models.node_set import VolumeClaim
+from components.labels import Manifest
+from configs.models.cluster import Cluster
 from configs.render.gpu_jobs import FOLDER, HOST_FOLDER
-from tests.unit.components.examples import NODE_SET, PODS
-from tests.unit.components.program import ROOT, stack_config
+from tests.unit.components.examples import PODS
 from tests.unit.components.stacks import DEV, H100
+from tests.unit.configs.stacks import cluster, example
 
-ELASTIC: NodeSetArgs = {**{key: value for key, value in NODE_SET.items() if key != "size"}, "min": 1, "max": 8, "ordinals": 8}  # type: ignore[typeddict-item]
+ELASTIC = {"nodePools[0].max": 8, "nodeSets[2].min": 1, "nodeSets[2].max": 8}
 
 
-def spec(args: NodeSetArgs = NODE_SET) -> dict[str, Any]:
-    return node_set.build_node_set(args)["spec"]
+def made(name: str = "gpu", config: Cluster = DEV) -> Manifest:
+    return node_set.build_node_set(config, PODS, config.node_set(name))
+
+
+def spec(name: str = "gpu", config: Cluster = DEV) -> dict[str, Any]:
+    return made(name, config)["spec"]
 
 
 def settings_spec(**settings: Any) -> dict[str, Any]:
     """The object's spec of a set with these keys in the stack file."""
-    config = stack_config("h100")
-    config["nodeSets"][0] |= settings
-    config["healthChecks"] = [check for check in config["healthChecks"] if check["check"] != "nccl"]  # which needs whole GPUs
-    cluster = load_cluster(config, ROOT, "Pulumi.h100.yaml")
-    return spec(node_set_args(cluster, PODS, cluster.node_set("h100")))
+    stack = example("h100")
+    checks = [check for check in stack["healthChecks"] if check["check"] != "nccl"]  # which needs whole GPUs
+    edits = {"healthChecks": checks, "nodeSets[0]": {**stack["nodeSets"][0], **settings}}
+    return spec("h100", cluster("h100", edits))
 
 
-def pod(args: NodeSetArgs = NODE_SET) -> dict[str, Any]:
-    return spec(args)["template"]["spec"]
+def pod(name: str = "gpu", config: Cluster = DEV) -> dict[str, Any]:
+    return spec(name, config)["template"]["spec"]
 
 
-def slurmd(args: NodeSetArgs = NODE_SET) -> dict[str, Any]:
-    [container] = pod(args)["containers"]
+def slurmd(name: str = "gpu", config: Cluster = DEV) -> dict[str, Any]:
+    [container] = pod(name, config)["containers"]
     return container
 
 
 def test_object_is_named_as_the_set_so_that_pods_are_named_as_slurm_nodes() -> None:
-    made = node_set.build_node_set(NODE_SET)
-    assert (made["apiVersion"], made["kind"]) == ("slipway.dev/v1alpha1", "NodeSet")
-    assert made["metadata"]["name"] == "gpu"
-    assert made["spec"]["cluster"] == "dev"
+    manifest = made()
+    assert (manifest["apiVersion"], manifest["kind"]) == ("slipway.dev/v1alpha1", "NodeSet")
+    assert manifest["metadata"]["name"] == "gpu"
+    assert manifest["spec"]["cluster"] == "dev"
 
 
 def test_only_a_set_with_checks_before_jobs_has_pods_that_wait_for_them() -> None:
-    made = spec({**NODE_SET, "check_jobs": ("disk", "gpu"), "checks_before_jobs": ("gpu",)})
-    assert (made["checkJobs"], made["checksBeforeJobs"]) == (["disk", "gpu"], ["gpu"])
-    assert made["template"]["metadata"]["annotations"] == CHECKED_FIRST
-    [container] = made["template"]["spec"]["containers"]
+    waiting = spec("gpu", cluster("dev", {"nodeSets[1].checksBeforeJobs": ["gpu"]}))
+    assert {"disk", "gpu"} <= {*waiting["checkJobs"]}
+    assert waiting["checksBeforeJobs"] == ["gpu"]
+    assert waiting["template"]["metadata"]["annotations"] == CHECKED_FIRST
+    [container] = waiting["template"]["spec"]["containers"]
     assert {"name": "SLIPWAY_CHECKED_FIRST", "value": "1"} in container["env"]
     assert "annotations" not in spec()["template"]["metadata"]
     assert "SLIPWAY_CHECKED_FIRST" not in {one["name"] for one in slurmd()["env"]}
@@ -59,9 +62,9 @@ def test_only_a_set_with_checks_before_jobs_has_pods_that_wait_for_them() -> Non
 
 def test_checks_that_the_controller_may_start_are_those_with_jobs_of_sets_that_ask() -> None:
     assert "checkJobs" not in settings_spec()
-    made = settings_spec(remedies={"steps": ["RecreatePod"], "verifiedBy": ["gpu"]})
-    assert "gpu" in made["checkJobs"]
-    assert made["remedies"]["verifiedBy"] == ["gpu"]
+    asking = settings_spec(remedies={"steps": ["RecreatePod"], "verifiedBy": ["gpu"]})
+    assert "gpu" in asking["checkJobs"]
+    assert asking["remedies"]["verifiedBy"] == ["gpu"]
 
 
 def test_no_job_reaches_the_file_of_a_pods_last_words() -> None:
@@ -74,20 +77,21 @@ def test_node_names_resolve_by_the_service_of_all_workers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("name", "edits", "said"),
     [
-        pytest.param(NODE_SET, {"replicas": 2, "ordinals": 2}, id="fixed"),
-        pytest.param({**NODE_SET, "size": 0, "ordinals": 0}, {"replicas": 0, "ordinals": 0}, id="empty"),
-        pytest.param(ELASTIC, {"min": 1, "max": 8, "ordinals": 8}, id="elastic"),
-        pytest.param({**ELASTIC, "min": 0}, {"min": 0, "max": 8, "ordinals": 8}, id="elastic-from-none"),
+        pytest.param("gpu", {}, {"replicas": 2, "ordinals": 2}, id="fixed"),
+        pytest.param("gpu", {"nodeSets[1].size": 0}, {"replicas": 0, "ordinals": 0}, id="empty"),
+        pytest.param("burst", ELASTIC, {"min": 1, "max": 8, "ordinals": 8}, id="elastic"),
+        pytest.param("burst", {}, {"min": 0, "max": 2, "ordinals": 2}, id="elastic-from-none"),
     ],
 )
-def test_set_says_either_its_size_or_its_bounds(args: NodeSetArgs, said: dict[str, int]) -> None:
-    assert {key: value for key, value in spec(args).items() if key in ("replicas", "min", "max", "ordinals")} == said
+def test_set_says_either_its_size_or_its_bounds(name: str, edits: dict[str, int], said: dict[str, int]) -> None:
+    found = spec(name, cluster("dev", edits))
+    assert {key: value for key, value in found.items() if key in ("replicas", "min", "max", "ordinals")} == said
 
 
 def test_workers_of_elastic_sets_know_it() -> None:
-    assert {"name": "SLIPWAY_ELASTIC", "value": "1"} in slurmd(ELASTIC)["env"]
+    assert {"name": "SLIPWAY_ELASTIC", "value": "1"} in slurmd("burst")["env"]
     assert "SLIPWAY_ELASTIC" not in {one["name"] for one in slurmd()["env"]}
 
 
@@ -115,12 +119,15 @@ def test_what_happens_to_jobs_is_said_explicitly() -> None:
 
 
 def test_each_node_has_its_own_disks_where_jobs_see_them() -> None:
-    [claim] = spec()["volumeClaimTemplates"]
-    assert claim["metadata"]["name"] == "scratch"
-    assert claim["spec"]["storageClassName"] == "local"
-    assert {"name": "scratch", "mountPath": "/scratch"} in slurmd()["volumeMounts"]
-    assert spec()["volumeClaimRetention"] == {"whenDeleted": "Retain", "whenScaled": "Delete"}
-    assert "volumeClaimTemplates" not in spec({**NODE_SET, "volume_claims": ()})
+    claims = [{"name": "local", "mountPath": "/local", "size": "1Ti", "storageClass": "fast"}]
+    edits = {"nodeSets[1].volumeClaims": claims, "nodeSets[1].volumeClaimRetention": {"whenScaled": "Delete"}}
+    config = cluster("dev", edits)
+    [claim] = spec("gpu", config)["volumeClaimTemplates"]
+    assert claim["metadata"]["name"] == "local"
+    assert claim["spec"]["storageClassName"] == "fast"
+    assert {"name": "local", "mountPath": "/local"} in slurmd("gpu", config)["volumeMounts"]
+    assert spec("gpu", config)["volumeClaimRetention"] == {"whenDeleted": "Retain", "whenScaled": "Delete"}
+    assert "volumeClaimTemplates" not in spec()
 
 
 def test_worker_starts_under_its_init_and_is_probed_once_it_can_listen() -> None:
@@ -131,19 +138,20 @@ def test_worker_starts_under_its_init_and_is_probed_once_it_can_listen() -> None
 def test_deleted_pod_drains_and_has_time_for_its_jobs() -> None:
     assert slurmd()["lifecycle"]["preStop"]["exec"]["command"] == ["python3", "-EsSB", "-m", "programs.worker.stop"]
     assert slurmd()["workingDir"] == "/opt/slipway"
-    assert pod()["terminationGracePeriodSeconds"] == 3630
-    assert {"name": "SLIPWAY_DRAIN_GRACE_S", "value": "3600"} in slurmd()["env"]
+    assert pod()["terminationGracePeriodSeconds"] == 90
+    assert {"name": "SLIPWAY_DRAIN_GRACE_S", "value": "60"} in slurmd()["env"]
 
 
 def test_deleted_set_is_drained_before_its_pods_go() -> None:
-    annotations = node_set.build_node_set(NODE_SET)["metadata"]["annotations"]
+    annotations = made()["metadata"]["annotations"]
     assert annotations["pulumi.com/deletionPropagationPolicy"] == "background"
 
 
 def test_deployment_waits_for_the_controllers_word_and_longer_than_slurm_gives_a_node() -> None:
-    annotations = node_set.build_node_set(NODE_SET)["metadata"]["annotations"]
+    manifest = made("gpu", cluster("dev", {"slurm.resumeTimeoutS": 900}))
+    annotations = manifest["metadata"]["annotations"]
     assert annotations["pulumi.com/waitFor"] == "condition=Ready"
-    assert int(annotations["pulumi.com/timeoutSeconds"]) > spec()["resumeTimeoutSeconds"] == 900
+    assert int(annotations["pulumi.com/timeoutSeconds"]) > manifest["spec"]["resumeTimeoutSeconds"] == 900
 
 
 def test_nothing_but_slurmd_itself_restarts_its_container() -> None:
@@ -155,7 +163,8 @@ def test_workers_go_to_their_pool_and_tolerate_its_taints_only() -> None:
     assert pod()["nodeSelector"] == {"slipway.dev/pool": "workers"}
     taints = [one["key"] for one in pod()["tolerations"] if not one["key"].startswith("node.kubernetes.io/")]
     assert taints == ["slipway.dev/pool"]
-    assert pod()["runtimeClassName"] == "nvidia"
+    assert "runtimeClassName" not in pod()
+    assert pod("h100", H100)["runtimeClassName"] == "nvidia"
 
 
 def test_workers_stay_on_a_machine_that_kubernetes_lost_for_as_long_as_it_takes() -> None:
@@ -165,110 +174,86 @@ def test_workers_stay_on_a_machine_that_kubernetes_lost_for_as_long_as_it_takes(
 
 
 def test_simulated_gpus_have_metrics_in_the_workers_pod() -> None:
-    args: NodeSetArgs = {**NODE_SET, "notes_gpu_jobs": True, "simulated_gpus": True, "declared_gpus": {"vendor": "nvidia"}}
-    assert {"name": "gpu-metrics", "containerPort": 9400} in slurmd(args)["ports"]
-    assert {"name": "SLIPWAY_GPU_METRICS", "value": "1"} in slurmd(args)["env"]
-    assert "gpu-jobs" not in [volume["name"] for volume in pod(args)["volumes"]]
+    assert {"name": "gpu-metrics", "containerPort": 9400} in slurmd()["ports"]
+    assert {"name": "SLIPWAY_GPU_METRICS", "value": "1"} in slurmd()["env"]
+    assert "gpu-jobs" not in [volume["name"] for volume in pod()["volumes"]]
 
 
 def test_exporter_of_real_gpus_finds_their_jobs_on_the_machine() -> None:
-    args: NodeSetArgs = {**NODE_SET, "notes_gpu_jobs": True, "simulated_gpus": False, "declared_gpus": {"vendor": "nvidia"}}
-    assert {"name": "gpu-jobs", "hostPath": {"path": HOST_FOLDER, "type": "DirectoryOrCreate"}} in pod(args)["volumes"]
-    assert {"name": "gpu-jobs", "mountPath": FOLDER} in slurmd(args)["volumeMounts"]
-    assert "gpu-metrics" not in [port["name"] for port in slurmd(args)["ports"]]
+    config = cluster("h100", {"monitoring": {}})
+    assert {"name": "gpu-jobs", "hostPath": {"path": HOST_FOLDER, "type": "DirectoryOrCreate"}} in pod("h100", config)["volumes"]
+    assert {"name": "gpu-jobs", "mountPath": FOLDER} in slurmd("h100", config)["volumeMounts"]
+    assert "gpu-metrics" not in [port["name"] for port in slurmd("h100", config)["ports"]]
 
 
 def test_gpus_are_requested_and_limited_alike() -> None:
-    made = node_set.build_resources(NODE_SET)
-    assert made == {
-        "requests": {"cpu": "500m", "memory": "1024Mi", "nvidia.com/gpu": "4"},
-        "limits": {"memory": "2304Mi", "nvidia.com/gpu": "4"},
+    # The requests of the config are smaller than what Slurm hands out: the limit is all of that, and room for slurmd beside it.
+    assert node_set.build_resources(DEV, DEV.node_set("gpu")) == {
+        "requests": {"cpu": "100m", "memory": "256Mi", "nvidia.com/gpu": "4"},
+        "limits": {"memory": f"{2048 + 256}Mi", "nvidia.com/gpu": "4"},
     }
 
 
 def test_set_without_gpus_asks_for_none() -> None:
-    assert "nvidia.com/gpu" not in node_set.build_resources({**NODE_SET, "gpus": 0})["limits"]
+    assert "nvidia.com/gpu" not in node_set.build_resources(DEV, DEV.node_set("cpu"))["limits"]
 
 
 @pytest.mark.parametrize(
-    ("simulated", "count"), [pytest.param(True, "4", id="stand-ins-asked-for"), pytest.param(False, "0", id="real-gpus")]
+    ("name", "config", "count"), [pytest.param("gpu", DEV, "4", id="stand-ins-asked-for"), pytest.param("h100", H100, "0", id="real-gpus")]
 )
-def test_stand_in_devices_are_made_only_when_asked_for(simulated: bool, count: str) -> None:
-    assert {"name": "SLIPWAY_SIMULATED_GPUS", "value": count} in slurmd({**NODE_SET, "simulated_gpus": simulated})["env"]
+def test_stand_in_devices_are_made_only_when_asked_for(name: str, config: Cluster, count: str) -> None:
+    assert {"name": "SLIPWAY_SIMULATED_GPUS", "value": count} in slurmd(name, config)["env"]
 
 
 def test_ten_thousand_nodes_differ_from_ten_in_their_number() -> None:
-    few, many = (node_set.build_node_set({**NODE_SET, "size": size, "ordinals": size}) for size in (10, 10_000))
+    few, many = (made("gpu", cluster("dev", {"nodePools[0].max": 10_000, "nodeSets[1].size": size})) for size in (10, 10_000))
     assert {**few, "spec": {**few["spec"], "replicas": 10_000, "ordinals": 10_000}} == many
 
 
 def test_shared_folders_are_seen_where_the_config_says() -> None:
-    seen = {mount["mountPath"]: mount.get("readOnly", False) for mount in slurmd()["volumeMounts"]}
+    seen = {mount["mountPath"]: mount.get("readOnly", False) for mount in slurmd("cpu", H100)["volumeMounts"]}
     assert {"/shared": False, "/home": False, "/data": True}.items() <= seen.items()
 
 
 def test_worker_has_sshd_s_keys_only_where_users_may_come() -> None:
-    ssh: NodeSetArgs = {**NODE_SET, "ssh": {"host_keys": "dev-node-host-keys", "user_keys": "dev-user-keys"}}
-    volumes = {one["name"]: one for one in pod(ssh)["volumes"]}
+    closed = cluster("dev", {"login.sshToNodes": False})
+    volumes = {one["name"]: one for one in pod()["volumes"]}
     assert volumes["node-host-keys"]["secret"] == {"secretName": "dev-node-host-keys", "defaultMode": 0o400}
-    mounts = {one["name"]: one for one in slurmd(ssh)["volumeMounts"]}
+    mounts = {one["name"]: one for one in slurmd()["volumeMounts"]}
     assert {name: mounts[name]["mountPath"] for name in ("node-host-keys", "user-keys")} == {
         "node-host-keys": "/etc/slipway/node-host-keys",
         "user-keys": "/etc/slipway/keys",
     }
     assert mounts["node-host-keys"]["readOnly"]
-    assert [one["containerPort"] for one in slurmd(ssh)["ports"]] == [6818, 22]
-    assert not {"node-host-keys", "user-keys"} & {one["name"] for one in pod()["volumes"]}
-    assert [one["containerPort"] for one in slurmd()["ports"]] == [6818]
+    assert [one["containerPort"] for one in slurmd()["ports"][:2]] == [6818, 22]
+    assert not {"node-host-keys", "user-keys"} & {one["name"] for one in pod("gpu", closed)["volumes"]}
+    assert [one["containerPort"] for one in slurmd("cpu", closed)["ports"]] == [6818]
 
 
 def test_whole_machine_requests_nearly_all_of_it() -> None:
-    made = node_set_args(H100, PODS, H100.node_set("h100"))
-    assert made["cpu_request"] == "172800m"
-    assert made["memory_request_mib"] == made["memory_limit_mib"] < 2048 * 1024
-    assert (made["gpus"], made["simulated_gpus"]) == (8, False)
+    found = node_set.build_resources(H100, H100.node_set("h100"))
+    assert found["requests"]["cpu"] == "172800m"
+    assert found["requests"]["memory"] == found["limits"]["memory"]
+    assert int(found["limits"]["memory"].removesuffix("Mi")) < 2048 * 1024
+    assert found["limits"]["nvidia.com/gpu"] == "8"
 
 
-def test_requests_may_be_smaller_than_what_slurm_hands_out() -> None:
-    made = node_set_args(DEV, PODS, DEV.node_set("gpu"))
-    assert (made["cpu_request"], made["memory_request_mib"]) == ("100m", 256)
-    # All that Slurm may give to jobs, and room for slurmd beside it.
-    assert made["memory_limit_mib"] == 2048 + 256
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        pytest.param("cpu", {"size": 2, "ordinals": 2}, id="fixed"),
-        pytest.param("burst", {"min": 0, "max": 2, "ordinals": 2}, id="elastic"),
-    ],
-)
-def test_set_is_fixed_or_elastic(name: str, said: dict[str, int]) -> None:
-    made = node_set_args(DEV, PODS, DEV.node_set(name))
-    assert {key: value for key, value in made.items() if key in ("size", "min", "max", "ordinals")} == said
-
-
-def test_updates_drains_and_disks_are_passed_on() -> None:
-    config = stack_config("h100")
-    config["nodeSets"][0] |= {
+def test_updates_and_drains_are_passed_on() -> None:
+    settings = {
         "update": {"type": "Maintenance", "maxUnavailable": 4, "reservation": "night"},
         "drain": {"action": "Requeue", "deadlineS": 3600},
         "placement": "Pinned",
-        "volumeClaims": [{"name": "scratch", "mountPath": "/local", "size": "1Ti"}],
         "volumeClaimRetention": {"whenScaled": "Delete"},
         "maxPodsInFlight": 16,
     }
-    cluster = load_cluster(config, ROOT, "Pulumi.h100.yaml")
-    made = node_set_args(cluster, PODS, cluster.node_set("h100"))
-    assert made["settings"] == {
+    expected = {
         "updateStrategy": {"type": "Maintenance", "maxUnavailable": 4, "minReadySeconds": 0, "reservation": "night"},
         "drain": {"action": "Requeue", "deadlineSeconds": 3600},
         "placement": "Pinned",
         "volumeClaimRetention": {"whenDeleted": "Retain", "whenScaled": "Delete"},
         "maxPodsInFlight": 16,
     }
-    assert made["settings"].items() <= spec(made).items()
-    assert made["volume_claims"] == (VolumeClaim(name="scratch", mount_path="/local", size="1Ti"),)
+    assert expected.items() <= settings_spec(**settings).items()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from typing import Any
 
 from components.cluster import program_folders
-from components.control_plane import build_slurmctld, control_plane_args
+from components.control_plane import build_slurmctld
 from components.notify import build_notify_settings
 from configs.load import load_cluster
 from configs.models.cluster import Cluster
@@ -21,7 +21,7 @@ def stack(*receivers: dict[str, Any]) -> Cluster:
 
 
 def pod(*receivers: dict[str, Any]) -> dict[str, Any]:
-    made = build_slurmctld(control_plane_args(stack(*receivers), PODS))
+    made = build_slurmctld(stack(*receivers), PODS)
     assert structural_faults(made) == []
     return made["spec"]["template"]["spec"]
 
@@ -56,9 +56,7 @@ def test_nobody_to_be_told_is_no_container() -> None:
 
 
 def test_program_reads_who_is_told() -> None:
-    args = control_plane_args(stack(RECEIVER), PODS)
-    assert "notify" in args
-    [found] = from_json(build_notify_settings("dev", "slurm", args["notify"])["data"]["receivers.json"])
+    [found] = from_json(build_notify_settings("dev", "slurm", stack(RECEIVER).notifications.receivers)["data"]["receivers.json"])
     assert (found.name, found.kind, found.accounts, found.events) == ("chat", "slack", {"ml"}, {"jobFail", "nodeDrain"})
     assert found.wants_jobs
     assert found.wants_nodes

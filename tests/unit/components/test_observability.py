@@ -6,9 +6,9 @@ import pytest
 
 from components import observability
 from components.labels import Manifest
-from components.observability import ObservabilityArgs, OwnArgs
 from configs.load import load_cluster
 from configs.models.cluster import Cluster
+from configs.models.monitoring import Monitoring
 from tests.unit.components.examples import PODS
 from tests.unit.components.structure import structural_faults
 from tests.unit.configs.stacks import ROOT, edited
@@ -16,26 +16,21 @@ from tests.unit.configs.stacks import ROOT, edited
 CHAT: dict[str, Any] = {"name": "chat", "kind": "slack", "urlSecret": "slack-ops"}
 
 
-def args_of(**monitoring: Any) -> ObservabilityArgs:
+def monitored(**monitoring: Any) -> tuple[Cluster, Monitoring]:
+    """The stack `dev` with this monitoring alone."""
     cluster: Cluster = load_cluster(edited("dev", {"monitoring": monitoring}), ROOT, "x")
     assert cluster.monitoring is not None
-    return observability.observability_args(cluster, PODS, cluster.monitoring, "registry.example/observability:1")
+    return cluster, cluster.monitoring
 
 
-def own_args(**monitoring: Any) -> OwnArgs:
-    args = args_of(**monitoring)
-    assert "own" in args
-    return args["own"]
-
-
-OWN = own_args(receivers=[CHAT], readers=["grafana"], storage={"size": "20Gi"})
-SERVER = observability.build_server(OWN, "dev-prometheus-1")
+CLUSTER, MONITORING = monitored(receivers=[CHAT], readers=["grafana"], storage={"size": "20Gi"})
+SERVER = observability.build_server(CLUSTER, PODS, MONITORING, "dev-prometheus-1")
 MANIFESTS: dict[str, Manifest] = {
-    "dashboards": args_of()["dashboards"],
-    "config": observability.build_config(OWN),
-    "policy": observability.build_network_policy(OWN),
+    "dashboards": observability.build_dashboards_map(CLUSTER, MONITORING),
+    "config": observability.build_config(CLUSTER, MONITORING),
+    "policy": observability.build_network_policy(CLUSTER, MONITORING),
     "server": SERVER,
-    **{f"service-{one['metadata']['name']}": one for one in observability.build_services(OWN)},
+    **{f"service-{one['metadata']['name']}": one for one in observability.build_services(CLUSTER, PODS)},
 }
 
 
@@ -68,7 +63,7 @@ def test_alertmanager_alone_has_the_secrets_and_listens_on_the_loopback() -> Non
 
 @pytest.mark.parametrize(("readers", "sources"), [pytest.param(["grafana"], ["grafana"], id="grafana"), pytest.param([], [], id="nobody")])
 def test_only_readers_reach_prometheus(readers: list[str], sources: list[str]) -> None:
-    rules = observability.build_network_policy(own_args(readers=readers))["spec"]["ingress"]
+    rules = observability.build_network_policy(*monitored(readers=readers))["spec"]["ingress"]
     found = [one["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] for rule in rules for one in rule["from"]]
     assert found == sources
 
@@ -79,18 +74,18 @@ def test_metrics_leave_room_on_the_disk() -> None:
 
 
 def test_changed_rules_make_a_new_pod() -> None:
-    before, after = (observability.build_config(own_args(thresholds={"drainedMinutes": minutes})) for minutes in (15, 16))
+    before, after = (observability.build_config(*monitored(thresholds={"drainedMinutes": minutes})) for minutes in (15, 16))
     assert before["immutable"] is True
     assert before["metadata"]["name"] != after["metadata"]["name"]
 
 
 def test_operator_has_its_own_kinds_and_no_pod() -> None:
-    args = args_of(prometheus="Operator")
-    assert "own" not in args
-    assert {one["kind"] for one in args["operator"]} == {"ServiceMonitor", "PodMonitor", "PrometheusRule"}  # pyright: ignore[reportTypedDictNotRequiredAccess]
+    made = observability.build_operator_objects(*monitored(prometheus="Operator"))
+    assert {one["kind"] for one in made} == {"ServiceMonitor", "PodMonitor", "PrometheusRule"}
 
 
 def test_grafanas_sidecar_finds_the_dashboards() -> None:
-    about = args_of(dashboards={"labels": {"grafana_dashboard": "yes"}, "folder": "HPC"})["dashboards"]["metadata"]
+    told = monitored(dashboards={"labels": {"grafana_dashboard": "yes"}, "folder": "HPC"})
+    about = observability.build_dashboards_map(*told)["metadata"]
     assert about["labels"]["grafana_dashboard"] == "yes"
     assert about["annotations"] == {"grafana_folder": "HPC"}

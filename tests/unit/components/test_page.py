@@ -6,26 +6,20 @@ import pytest
 
 from components import page
 from components.labels import Manifest, selector
-from components.page import PageArgs
 from configs.models.page import Page
 from configs.models.slurm import SlurmSettings
-from tests.unit.components.examples import PODS
+from tests.unit.components.examples import CONTROLLERS_PODS
 from tests.unit.components.stacks import DEV
 from tests.unit.components.structure import structural_faults
 
-ARGS: PageArgs = {
-    "pods": {**PODS, "image": "registry.example/controllers:1"},
-    "jwt_secret": "dev-jwt",
-    "hidden": [],
-    "hosts": ["dev-page", "slurm.example.com"],
-}
-DEPLOYMENT = page.build_deployment(ARGS)
-ROLES = {each["kind"]: each for each in page.build_roles(ARGS)}
+PAGE = Page(hosts=("slurm.example.com",))
+DEPLOYMENT = page.build_deployment(DEV, CONTROLLERS_PODS, PAGE)
+ROLES = {each["kind"]: each for each in page.build_roles(CONTROLLERS_PODS)}
 ALL: dict[str, Manifest] = {
     **ROLES,
-    "ServiceAccount": page.build_service_account(ARGS),
-    "NetworkPolicy": page.build_network_policy(ARGS),
-    "Service": page.build_service(ARGS),
+    "ServiceAccount": page.build_service_account(CONTROLLERS_PODS),
+    "NetworkPolicy": page.build_network_policy(CONTROLLERS_PODS),
+    "Service": page.build_service(CONTROLLERS_PODS),
     "Deployment": DEPLOYMENT,
 }
 
@@ -70,19 +64,18 @@ def test_network_lets_out_to_names_the_api_server_and_the_lists_of_slurm() -> No
     ],
 )
 def test_what_private_data_hides_is_told_to_the_program(slurm: dict[str, Any], hidden: list[str]) -> None:
-    found = page.hidden(DEV.model_copy(update={"slurm": SlurmSettings(**slurm)}))
-    assert found == hidden
-    told = page.build_deployment({**ARGS, "hidden": found})["spec"]["template"]["spec"]["containers"][0]["env"]
+    cluster = DEV.model_copy(update={"slurm": SlurmSettings(**slurm)})
+    assert page.hidden(cluster, Page()) == set(hidden)
+    told = page.build_deployment(cluster, CONTROLLERS_PODS, Page())["spec"]["template"]["spec"]["containers"][0]["env"]
     assert {each["name"]: each["value"] for each in told}.get("SLIPWAY_HIDDEN") == (",".join(hidden) or None)
 
 
 def test_page_hides_what_its_own_config_says_too() -> None:
-    both = {"page": Page(hide=("jobs",)), "slurm": SlurmSettings(settings={"PrivateData": "nodes"})}
-    assert page.hidden(DEV.model_copy(update=both)) == ["jobs", "nodes"]
+    cluster = DEV.model_copy(update={"slurm": SlurmSettings(settings={"PrivateData": "nodes"})})
+    assert page.hidden(cluster, Page(hide=("jobs",))) == {"jobs", "nodes"}
 
 
 def test_page_answers_to_its_services_names_and_those_of_the_stack_file() -> None:
     own = ["dev-page", "dev-page.slurm", "dev-page.slurm.svc", "dev-page.slurm.svc.cluster.local"]
-    assert page.page_args(DEV, PODS, "image")["hosts"] == own
     said = {each["name"]: each["value"] for each in pod()["containers"][0]["env"]}
-    assert said["SLIPWAY_HOSTS"] == "dev-page,slurm.example.com"
+    assert said["SLIPWAY_HOSTS"].split(",") == [*own, "slurm.example.com"]

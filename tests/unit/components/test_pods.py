@@ -7,20 +7,20 @@ import pytest
 from components import accounting, control_plane, controllers, login, nfs_server, node_set
 from components.labels import Manifest
 from components.pods import pod_defaults
-from tests.unit.components.examples import ACCOUNTING, CONTROL_PLANE, CONTROLLERS, LOGIN, NFS_SERVER, NODE_SET
-from tests.unit.components.stacks import DEV
+from tests.unit.components.examples import CLUSTER, CONTROLLERS_PODS, PODS
+from tests.unit.components.stacks import DEV, SERVED
 from tests.unit.components.structure import structural_faults
 
 WORKLOADS: dict[str, Manifest] = {
-    "slurmctld": control_plane.build_slurmctld(CONTROL_PLANE),
-    "slurmrestd": control_plane.build_slurmrestd(CONTROL_PLANE),
-    "slurmdbd": accounting.build_slurmdbd(ACCOUNTING),
-    "mariadb": accounting.build_mariadb(ACCOUNTING),
-    "nfs": nfs_server.build_server(NFS_SERVER),
-    "slurmd": node_set.build_node_set(NODE_SET),
-    "login": login.build_deployment(LOGIN),
+    "slurmctld": control_plane.build_slurmctld(CLUSTER, PODS),
+    "slurmrestd": control_plane.build_slurmrestd(CLUSTER, PODS),
+    "slurmdbd": accounting.build_slurmdbd(CLUSTER, PODS),
+    "mariadb": accounting.build_mariadb(CLUSTER, PODS),
+    "nfs": nfs_server.build_server(SERVED, PODS, SERVED.storage.nfs_server or pytest.fail("no server")),
+    "slurmd": node_set.build_node_set(DEV, PODS, DEV.node_set("gpu")),
+    "login": login.build_deployment(CLUSTER, PODS),
 }
-WITH_CONTROLLER: dict[str, Manifest] = {**WORKLOADS, "nodeset-controller": controllers.build_deployment(CONTROLLERS)}
+WITH_CONTROLLER: dict[str, Manifest] = {**WORKLOADS, "nodeset-controller": controllers.build_deployment(DEV, CONTROLLERS_PODS)}
 each_workload = pytest.mark.parametrize("workload", [pytest.param(manifest, id=name) for name, manifest in WORKLOADS.items()])
 every_workload = pytest.mark.parametrize("workload", [pytest.param(manifest, id=name) for name, manifest in WITH_CONTROLLER.items()])
 unprivileged = pytest.mark.parametrize(

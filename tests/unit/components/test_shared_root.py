@@ -5,18 +5,13 @@ from typing import Any
 import pytest
 
 from components import login, node_set
-from components.shared_root import RootVersionArgs, SharedRootArgs, build_cleaner, build_fill, build_report, build_settings, build_switch
-from configs.models.node_set import VolumeClaim
-from tests.unit.components.examples import LOGIN, MOUNTS, NODE_SET, PODS
+from components.shared_root import build_cleaner, build_fill, build_report, build_settings, build_switch
+from configs.models.shared_root import RootTar, RootVersion
+from tests.unit.components.examples import PODS
+from tests.unit.components.stacks import DEV, H100
+from tests.unit.configs.stacks import cluster
 
-ARGS: SharedRootArgs = {
-    "pods": PODS,
-    "volume": MOUNTS[0],
-    "versions": [{"name": "1", "image": "registry.example/root:1"}, {"name": "2", "image": "registry.example/root:2"}],
-    "current": "1",
-    "keep_days": 7,
-    "settings": {"root.conf": "shared=/shared\n"},
-}
+VERSIONS = [RootVersion(name=name, image=f"registry.example/root:{name}") for name in ("1", "2")]
 
 
 def pod_of(job: dict[str, Any]) -> dict[str, Any]:
@@ -24,14 +19,13 @@ def pod_of(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_each_version_has_a_job_of_its_own_and_a_switch_makes_another() -> None:
-    names = {build_fill(ARGS, version)["metadata"]["name"] for version in ARGS["versions"]}
+    names = {build_fill(DEV, PODS, version)["metadata"]["name"] for version in VERSIONS}
     assert len(names) == 2
-    assert build_switch(ARGS)["metadata"]["name"] != build_switch({**ARGS, "current": "2"})["metadata"]["name"]
-    assert build_fill(ARGS, ARGS["versions"][0]) == build_fill({**ARGS, "current": "2"}, ARGS["versions"][0])
+    assert build_switch(DEV, PODS, "1")["metadata"]["name"] != build_switch(DEV, PODS, "2")["metadata"]["name"]
 
 
 def test_version_is_copied_from_a_container_of_its_image_that_needs_no_shell() -> None:
-    pod = pod_of(build_fill(ARGS, ARGS["versions"][1]))
+    pod = pod_of(build_fill(DEV, PODS, VERSIONS[1]))
     source = next(one for one in pod["initContainers"] if one["name"] == "source")
     assert source["image"] == "registry.example/root:2"
     assert source["command"] == ["/hold/hold"]
@@ -40,8 +34,8 @@ def test_version_is_copied_from_a_container_of_its_image_that_needs_no_shell() -
 
 
 def test_version_from_a_tar_needs_no_container_but_its_own() -> None:
-    tar: RootVersionArgs = {"name": "3", "tar": {"url": "https://files.example/root.tar", "sha256": "ab" * 32}, "carry_from": "2"}
-    pod = pod_of(build_fill(ARGS, tar))
+    tar = RootTar(url="https://files.example/root.tar", sha256="ab" * 32)
+    pod = pod_of(build_fill(DEV, PODS, RootVersion(name="3", tar=tar, carry_from="2")))
     assert "initContainers" not in pod
     assert "shareProcessNamespace" not in pod
     assert [volume["name"] for volume in pod["volumes"]] == ["names", "slurm", "program-root-fill", "program-root-changes", "shared-root"]
@@ -55,7 +49,7 @@ def test_version_from_a_tar_needs_no_container_but_its_own() -> None:
 
 
 def test_report_runs_on_request_only_and_can_write_nothing() -> None:
-    made = build_report(ARGS)
+    made = build_report(DEV, PODS)
     assert made["metadata"]["name"] == "dev-root-changes"
     assert made["spec"]["suspend"] is True
     container = made["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]
@@ -64,12 +58,12 @@ def test_report_runs_on_request_only_and_can_write_nothing() -> None:
 
 
 def test_name_that_stands_for_another_image_is_not_tried_again() -> None:
-    rule = build_fill(ARGS, ARGS["versions"][0])["spec"]["podFailurePolicy"]["rules"][0]
+    rule = build_fill(DEV, PODS, VERSIONS[0])["spec"]["podFailurePolicy"]["rules"][0]
     assert rule == {"action": "FailJob", "onExitCodes": {"containerName": "fill", "operator": "In", "values": [3]}}
 
 
 def test_jobs_have_no_privileges_and_no_token() -> None:
-    for job in (build_fill(ARGS, ARGS["versions"][0]), build_switch(ARGS)):
+    for job in (build_fill(DEV, PODS, VERSIONS[0]), build_switch(DEV, PODS, "1")):
         pod = pod_of(job)
         assert pod["automountServiceAccountToken"] is False
         contexts = [one["securityContext"] for one in [*pod.get("initContainers", []), *pod["containers"]]]
@@ -78,7 +72,7 @@ def test_jobs_have_no_privileges_and_no_token() -> None:
 
 
 def test_cleaner_knows_every_declared_version_and_never_runs_twice_at_once() -> None:
-    made = build_cleaner(ARGS)
+    made = build_cleaner(DEV, PODS, ("1", "2"), 7)
     pod = made["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     variables = {one["name"]: one["value"] for one in pod["containers"][0]["env"]}
     assert variables["SLIPWAY_ROOT_VERSIONS"] == "1 2"
@@ -93,41 +87,39 @@ def test_cleaner_knows_every_declared_version_and_never_runs_twice_at_once() -> 
 
 
 def test_settings_have_a_fixed_name_and_change_in_place() -> None:
-    made = build_settings(ARGS)
+    made = build_settings(DEV)
     assert made["metadata"]["name"] == "dev-root"
     assert "immutable" not in made
 
 
 @pytest.mark.parametrize("has_root", [pytest.param(True, id="with"), pytest.param(False, id="without")])
 def test_pods_get_the_settings_and_logins_the_right_to_enter_only_with_a_root(has_root: bool) -> None:
-    more: Any = {"root": "dev-root"} if has_root else {}
-    node_set_args: Any = {**NODE_SET, **more}
-    login_args: Any = {**LOGIN, **more}
-    worker = node_set.build_node_set(node_set_args)["spec"]["template"]["spec"]
-    session = login.build_deployment(login_args)["spec"]["template"]["spec"]
+    config = DEV if has_root else H100
+    worker = node_set.build_node_set(config, PODS, config.node_set("cpu"))["spec"]["template"]["spec"]
+    session = login.build_deployment(config, PODS)["spec"]["template"]["spec"]
     for pod in (worker, session):
         assert any(volume["name"] == "root" for volume in pod["volumes"]) == has_root
         assert any(one["mountPath"] == "/etc/slipway/root" for one in pod["containers"][0]["volumeMounts"]) == has_root
     context = session["containers"][0]["securityContext"]
     assert ("SYS_ADMIN" in context["capabilities"]["add"]) == has_root
     assert context["seccompProfile"]["type"] == ("Unconfined" if has_root else "RuntimeDefault")
-    assert context["allowPrivilegeEscalation"] is False
+    assert context["allowPrivilegeEscalation"] == config.login.has_admins == has_root
     assert any(
         one["mountPath"] == node_set.TMP_PATH for one in worker["containers"][0]["volumeMounts"]
     )  # jobs have their own /tmp in any case
 
 
 def test_setuid_programs_work_in_sessions_only_where_there_are_admins_and_sessions_are_bound_then() -> None:
-    login_args: Any = {**LOGIN, "root": "dev-root", "has_admins": True}
-    context = login.build_deployment(login_args)["spec"]["template"]["spec"]["containers"][0]["securityContext"]
-    assert context["allowPrivilegeEscalation"] is True
-    assert {"SETPCAP", "FSETID", "SETFCAP"} <= {*context["capabilities"]["add"]}
+    nobody = cluster("dev", {"login.users[0].admin": False})
+    for config, has_admins in ((DEV, True), (nobody, False)):
+        context = login.build_deployment(config, PODS)["spec"]["template"]["spec"]["containers"][0]["securityContext"]
+        assert context["allowPrivilegeEscalation"] == has_admins
+        assert ({"SETPCAP", "FSETID", "SETFCAP"} <= {*context["capabilities"]["add"]}) == has_admins
 
 
 def test_tmp_of_jobs_is_on_the_sets_own_disk_where_it_claims_one_there() -> None:
-    claims = (VolumeClaim(name="scratch", mount_path=node_set.TMP_PATH, size="1Ti"),)
-    args: Any = {**NODE_SET, "root": "dev-root", "volume_claims": claims}
-    pod = node_set.build_node_set(args)["spec"]["template"]["spec"]
+    config = cluster("dev", {"nodeSets[1].volumeClaims": [{"name": "scratch", "mountPath": node_set.TMP_PATH, "size": "1Ti"}]})
+    pod = node_set.build_node_set(config, PODS, config.node_set("gpu"))["spec"]["template"]["spec"]
     mounts = [one["name"] for one in pod["containers"][0]["volumeMounts"] if one["mountPath"] == node_set.TMP_PATH]
     assert mounts == ["scratch"]
     assert all(volume["name"] != "tmp" for volume in pod["volumes"])

@@ -6,19 +6,19 @@ import pytest
 
 from components import accounting, control_plane, login, node_set
 from components.labels import Manifest
-from components.shared_mounts import SharedMountArgs
 from components.users import users_volume
-from tests.unit.components.examples import ACCOUNTING, CONTROL_PLANE, LOGIN, MOUNTS, NODE_SET
+from configs.models.storage import Source, Storage
+from tests.unit.components.examples import PODS
+from tests.unit.components.stacks import DEV, H100
 from tests.unit.components.structure import structural_faults
 
-CLAIM: SharedMountArgs = {"name": "shared-root", "mount_path": "/shared", "storage_class": "efs", "size": "1Ti"}
 WITH: dict[str, Manifest] = {
-    "slurmctld": control_plane.build_slurmctld({**CONTROL_PLANE, "identity": CLAIM}),
-    "slurmrestd": control_plane.build_slurmrestd({**CONTROL_PLANE, "identity": CLAIM}),
-    "slurmdbd": accounting.build_slurmdbd({**ACCOUNTING, "identity": CLAIM}),
-    "login": login.build_deployment({**LOGIN, "identity": MOUNTS[0]}),
+    "slurmctld": control_plane.build_slurmctld(H100, PODS),
+    "slurmrestd": control_plane.build_slurmrestd(H100, PODS),
+    "slurmdbd": accounting.build_slurmdbd(H100, PODS),
+    "login": login.build_deployment(H100, PODS),
 }
-WORKER = node_set.build_node_set({**NODE_SET, "identity": MOUNTS[0]})["spec"]["template"]["spec"]
+WORKER = node_set.build_node_set(H100, PODS, H100.node_set("cpu"))["spec"]["template"]["spec"]
 PODS_OF = {**{name: manifest["spec"]["template"]["spec"] for name, manifest in WITH.items()}, "slurmd": WORKER}
 
 
@@ -46,9 +46,8 @@ def test_every_pod_reads_users_from_the_folder_and_cannot_write_it(name: str) ->
 
 
 def test_reconfigure_knows_the_same_users_as_slurmctld() -> None:
-    seen = {each["name"]: mounts(each)["/var/lib/extrausers"] for each in PODS_OF["slurmctld"]["containers"] if each["name"] != "checks"}
-    assert seen.keys() == {"slurmctld", "reconfigure"}
-    assert seen["slurmctld"] == seen["reconfigure"]
+    seen = {each["name"]: mounts(each).get("/var/lib/extrausers") for each in PODS_OF["slurmctld"]["containers"]}
+    assert seen["slurmctld"] == seen["reconfigure"] is not None
 
 
 def test_sshd_reads_keys_from_the_folder() -> None:
@@ -63,7 +62,7 @@ def test_sshd_reads_keys_from_the_folder() -> None:
 
 @pytest.mark.parametrize("name", ["slurmctld", "slurmrestd", "slurmdbd"])
 def test_volume_of_a_pod_with_an_fs_group_is_read_only_so_that_it_is_not_re_owned(name: str) -> None:
-    assert volumes(PODS_OF[name])["shared-root"]["persistentVolumeClaim"] == {"claimName": "dev-shared-root", "readOnly": True}
+    assert volumes(PODS_OF[name])["shared-root"]["persistentVolumeClaim"] == {"claimName": "h100-shared-root", "readOnly": True}
 
 
 @pytest.mark.parametrize("name", [*WITH])
@@ -72,5 +71,9 @@ def test_structure_of_pods_with_the_folder_is_kubernetes_own(name: str) -> None:
 
 
 def test_host_path_is_mounted_as_it_is() -> None:
-    assert users_volume("dev", "dev-users", MOUNTS[0])["hostPath"]["path"] == "/var/lib/slipway/dev/shared"
-    assert users_volume("dev", "dev-users", None)["configMap"]["name"] == "dev-users"
+    on_the_machine = Storage(shared_root=Source(host_path="/srv/shared"), home=H100.storage.home)
+    assert users_volume(H100.model_copy(update={"storage": on_the_machine}))["hostPath"]["path"] == "/srv/shared"
+
+
+def test_users_of_the_config_are_in_a_config_map() -> None:
+    assert users_volume(DEV)["configMap"]["name"] == "dev-users"

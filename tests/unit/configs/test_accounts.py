@@ -7,15 +7,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from components.accounts import build_settings
 from configs.models.accounts import Limits, QosLimits
-from configs.render.accounts import option, render
+from configs.render.accounts import option
 from programs.account_sync.fields import ASSOCIATION, QOS
+from programs.account_sync.settings import from_json, to_json
 from programs.account_sync.wanted import read_wanted
 from tests.unit.configs.stacks import cluster
 
 
-def rendered(accounting: dict[str, Any]) -> Any:
-    return json.loads(render(cluster("dev", {"accounting": accounting})))
+def rendered(accounting: dict[str, Any]) -> str:
+    return to_json(build_settings(cluster("dev", {"accounting": accounting})))
 
 
 @pytest.mark.parametrize(("model", "fields"), [pytest.param(Limits, ASSOCIATION, id="association"), pytest.param(QosLimits, QOS, id="qos")])
@@ -26,7 +28,7 @@ def test_every_limit_is_one_that_the_program_knows(model: type[Limits] | type[Qo
 def test_values_are_in_sacctmgrs_words() -> None:
     limits = {"grpTres": "cpu=4,mem=10G", "maxWall": "1-12:00:30", "grpWall": "UNLIMITED", "maxJobs": 0}
     accounts = [{"name": "a", "fairshare": 0, "limits": limits, "qos": ["normal"], "defaultQos": "normal"}]
-    made = rendered({"enforce": ["limits", "qos"], "accounts": accounts})
+    made = json.loads(rendered({"enforce": ["limits", "qos"], "accounts": accounts}))
     assert made["accounts"]["a"]["settings"] == {
         "Fairshare": "0",
         "QosLevel": "normal",
@@ -40,7 +42,7 @@ def test_values_are_in_sacctmgrs_words() -> None:
 def test_a_change_of_one_account_is_one_line() -> None:
     def lines(share: int) -> set[str]:
         accounts = [{"name": "a", "fairshare": share}, {"name": "b", "fairshare": 2}]
-        return set(render(cluster("dev", {"accounting": {"accounts": accounts}})).splitlines())
+        return set(rendered({"accounts": accounts}).splitlines())
 
     assert len(lines(1) ^ lines(5)) == 2
 
@@ -66,7 +68,7 @@ def test_accounts_are_kept_once_the_file_says_anything_of_them(accounting: dict[
 def test_program_reads_what_is_rendered(names: set[str], enforce: list[str]) -> None:
     accounts = [{"name": name, "users": ["alice"], "fairshare": 3} for name in sorted(names)]
     made = rendered({"enforce": enforce, "accounts": accounts, "qos": [{"name": "q", "description": "d"}], "defaultAccount": "rest"})
-    wanted, notes = read_wanted(made, lambda _: None, list)
+    wanted, notes = read_wanted(from_json(made), lambda _: None, list)
     assert notes == []
     assert wanted.accounts.keys() == {*names, "rest"}
     assert {member for member in wanted.members if member[1] == "alice"} == {(name, "alice") for name in names}

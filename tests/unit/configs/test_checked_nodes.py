@@ -6,7 +6,7 @@ from typing import Any
 
 from components.check_jobs import check_jobs
 from components.health_checks import build_spec
-from components.node_set import node_set_args
+from components.node_set import build_node_set
 from configs.models.cluster import Cluster
 from configs.render.health_checks import render
 from slurm.prologs import CHECKS
@@ -36,8 +36,8 @@ def test_nodes_of_other_platforms_are_left_out_wherever_a_check_runs() -> None:
     assert list(beside(made)) == ["gpu"]
     assert '"prolog_slurmd cpu"' not in render(made)[CHECKS]
     assert [each.name for each in build_spec(made, made.health_checks[0]).node_sets] == ["gpu"]
-    known = {each.name: node_set_args(made, PODS, each)["health_checks"] for each in made.node_sets}
-    assert {name: checks for name, checks in known.items() if checks} == {"gpu": ("own",)}
+    known = {each.name: build_node_set(made, PODS, each)["spec"]["healthChecks"] for each in made.node_sets}
+    assert {name: checks for name, checks in known.items() if checks} == {"gpu": ["own"]}
     assert [name for each in made.node_sets for name in check_jobs(made, each)] == []
 
 

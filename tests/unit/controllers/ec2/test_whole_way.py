@@ -9,7 +9,7 @@ import pytest
 
 from components.machine_causes import build_machine_causes
 from configs.models.node_set import NodeSet
-from controllers.nodeset.machines import Ec2Program
+from controllers.nodeset.settings import Ec2Program
 from controllers.nodeset.structs import SLURM_NODES
 from controllers.runtime import serve
 from controllers.runtime.structs import KUBE_NODES, PODS

@@ -1,17 +1,20 @@
 """From the rendered file and the system's groups to what is wanted."""
 
+import json
 from typing import Any
 
 import pytest
 
 from programs.account_sync.plan import ROOT, Account, Association, State, Usage, plan_accounts
+from programs.account_sync.settings import from_json
 from programs.account_sync.wanted import read_wanted
 
 GROUPS = {"vision": {"ada", "bob"}, "empty": set[str](), "odd": {"Ada", "root", "al,ice"}}
 
 
 def read(accounts: dict[str, Any], **more: Any) -> Any:
-    wanted, notes = read_wanted({"accounts": accounts, "qos": {}, **more}, GROUPS.get, lambda: {"dan", "ada"})
+    settings = from_json(json.dumps({"cluster": "t", "accounts": accounts, "qos": {}, **more}))
+    wanted, notes = read_wanted(settings, GROUPS.get, lambda: {"dan", "ada"})
     return wanted, notes
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from programs.database.settings import Database, PasswordError, client_settings, read_database, with_password
+from programs.database.settings import Database, PasswordError, client_settings, read_database, to_environment, with_password
 
 OWN = Database("dev-mariadb")
 
@@ -16,6 +16,22 @@ def test_external_database_is_named_whole() -> None:
     env = {"HOST": "db.example", "PORT": "3307", "USER": "slurm-dev", "DATABASE": "acct", "TLS": "/ca.crt"}
     named = read_database({f"SLIPWAY_MARIADB_{key}": value for key, value in env.items()})
     assert named == Database("db.example", "3307", "slurm-dev", "acct", "/ca.crt")
+
+
+@pytest.mark.parametrize(
+    ("database", "variables"),
+    [
+        pytest.param(OWN, {"HOST"}, id="own"),
+        pytest.param(Database("db.example", user="slurm-dev", tls="off"), {"HOST", "USER", "TLS"}, id="some-defaults"),
+        pytest.param(
+            Database("db.example", "3307", "slurm-dev", "acct", "/ca.crt"), {"HOST", "PORT", "USER", "DATABASE", "TLS"}, id="whole"
+        ),
+    ],
+)
+def test_program_reads_the_database_that_it_is_told(database: Database, variables: set[str]) -> None:
+    told = to_environment(database)
+    assert set(told) == {f"SLIPWAY_MARIADB_{name}" for name in variables}
+    assert read_database(told) == database
 
 
 def test_database_without_a_host_is_none() -> None:

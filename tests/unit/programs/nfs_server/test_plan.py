@@ -2,13 +2,15 @@
 
 import pytest
 
-from programs.nfs_server.plan import Folder, Home, missing_folders, missing_homes
+from programs.nfs_server.plan import Home, missing_folders, missing_homes
+from programs.nfs_server.settings import Folder, from_text, to_text
 
 
 def test_folder_that_is_there_is_left_alone_and_others_get_their_mode() -> None:
-    found = missing_folders("shared-root:0755 home:0711 mount-data:1777", {"home", ".ganesha"})
-    assert found == [Folder("shared-root", 0o755), Folder("mount-data", 0o1777)]
-    assert missing_folders("", set()) == []
+    folders = [Folder("shared-root", 0o755), Folder("home", 0o711), Folder("mount-data", 0o1777)]
+    assert from_text(to_text(folders)) == folders
+    assert missing_folders(folders, {"home", ".ganesha"}) == [folders[0], folders[2]]
+    assert from_text(to_text([])) == []
 
 
 def test_user_with_a_home_keeps_it_and_others_get_one() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from programs.nfs_server.run import Homes, make_folders
+from programs.nfs_server.settings import Folder
 from tests.log_lines import as_words
 
 USER = 10001
@@ -32,7 +33,7 @@ def test_folders_get_their_mode_and_one_that_is_there_keeps_its_own(data: Path) 
     (data / "home").chmod(0o700)
     (data / ".new").mkdir()  # what a killed run left
     (data / ".new/half").touch()
-    make_folders("home:0711 sets:1777", data)
+    make_folders([Folder("home", 0o711), Folder("sets", 0o1777)], data)
     assert {each.name: each.stat().st_mode & 0o7777 for each in data.iterdir()} == {"home": 0o700, "sets": 0o1777, ".ganesha": 0o700}
     assert not list((data / "sets").iterdir())
 
@@ -40,7 +41,7 @@ def test_folders_get_their_mode_and_one_that_is_there_keeps_its_own(data: Path) 
 def test_file_in_the_place_of_a_folder_is_an_error_and_stays(data: Path) -> None:
     (data / "sets").write_text("mine")
     with pytest.raises(OSError, match="sets"):
-        make_folders("sets:1777", data)
+        make_folders([Folder("sets", 0o1777)], data)
     assert (data / "sets").read_text() == "mine"
 
 

@@ -1,20 +1,22 @@
 """What the check of a node pool says of the nodes it finds."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from programs.node_checks.pool import shortfall
+from programs.node_checks.pool_settings import ExpectedNodes, Taint
 
-WANTED = {
-    "pool": "workers",
-    "labels": {"slipway.dev/pool": "workers"},
-    "taints": [{"key": "slipway.dev/pool", "value": "workers", "effect": "NoSchedule"}],
-    "count": 2,
-    "gpuResource": "nvidia.com/gpu",
-    "gpus": 4,
-    "waitS": 60,
-}
+WANTED = ExpectedNodes(
+    pool="workers",
+    labels={"slipway.dev/pool": "workers"},
+    taints=(Taint("slipway.dev/pool", "workers", "NoSchedule"),),
+    count=2,
+    gpu_resource="nvidia.com/gpu",
+    gpus=4,
+    wait_s=60,
+)
 OWN = {"key": "slipway.dev/pool", "value": "workers", "effect": "NoSchedule"}
 
 
@@ -66,6 +68,6 @@ def test_shortfall(nodes: list[dict[str, Any]], said: str) -> None:
 
 
 def test_pool_without_gpus_says_nothing_of_them() -> None:
-    wanted = {**WANTED, "gpus": 0}
+    wanted = replace(WANTED, gpus=0)
     assert shortfall(wanted, [node("a", gpus=0), node("b", gpus=0)]) == ""
     assert shortfall(wanted, []) == 'pool "workers": 2 nodes wanted with slipway.dev/pool=workers, 0 found'

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from programs.worker.gpus import (
-    Declared,
     Gpu,
     GpuError,
     compare,
@@ -15,14 +14,14 @@ from programs.worker.gpus import (
     describe,
     is_named,
     read_amd,
-    read_declared,
     read_nvidia,
     read_sockets,
 )
+from programs.worker.settings import DeclaredGpus, from_json, to_json
 
 H100 = Gpu("NVIDIA H100 80GB HBM3", 81559)
 A100 = Gpu("NVIDIA A100-SXM4-80GB", 81920)
-DECLARED = Declared("nvidia", "h100", 8, 81920)
+DECLARED = DeclaredGpus("nvidia", "h100", 8, 81920)
 
 
 @pytest.mark.parametrize(
@@ -63,11 +62,11 @@ DECLARED = Declared("nvidia", "h100", 8, 81920)
             ["GPU 7 is in MIG mode, and the config has whole GPUs"],
             id="divided",
         ),
-        pytest.param(Declared("nvidia", "h100", 1), (Gpu("NVIDIA H100 NVL", 95830),), 1, [], id="memory-that-nobody-declared"),
+        pytest.param(DeclaredGpus("nvidia", "h100", 1), (Gpu("NVIDIA H100 NVL", 95830),), 1, [], id="memory-that-nobody-declared"),
         pytest.param(DECLARED, (Gpu(),) * 8, 8, [], id="driver-says-no-more-than-how-many"),
-        pytest.param(Declared("nvidia", "big", 1, driver_name="NVIDIA H100 80GB HBM3"), (H100,), 1, [], id="model-of-the-sites-own"),
+        pytest.param(DeclaredGpus("nvidia", "big", 1, driver_name="NVIDIA H100 80GB HBM3"), (H100,), 1, [], id="model-of-the-sites-own"),
         pytest.param(
-            Declared("nvidia", "big", 1, driver_name="NVIDIA H100 NVL"),
+            DeclaredGpus("nvidia", "big", 1, driver_name="NVIDIA H100 NVL"),
             (H100,),
             1,
             ['GPU 0 is "NVIDIA H100 80GB HBM3", and the config says "NVIDIA H100 NVL"'],
@@ -75,7 +74,7 @@ DECLARED = Declared("nvidia", "h100", 8, 81920)
         ),
     ],
 )
-def test_each_difference_is_told_with_both_values(declared: Declared, found: tuple[Gpu, ...], devices: int, faults: list[str]) -> None:
+def test_each_difference_is_told_with_both_values(declared: DeclaredGpus, found: tuple[Gpu, ...], devices: int, faults: list[str]) -> None:
     assert compare(declared, found, devices) == faults
 
 
@@ -158,13 +157,13 @@ def test_answer_of_another_form_is_no_reading(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "declared"),
     [
-        pytest.param("", None, id="none"),
         pytest.param('{"vendor": "nvidia", "model": "h100", "count": 8, "memoryMiB": 81920}', DECLARED, id="with-memory"),
-        pytest.param('{"vendor": "amd", "model": "mi300x", "count": 1}', Declared("amd", "mi300x", 1), id="without"),
+        pytest.param('{"vendor": "amd", "model": "mi300x", "count": 1}', DeclaredGpus("amd", "mi300x", 1), id="without"),
     ],
 )
-def test_declaration_is_read_as_the_pod_has_it(text: str, declared: Declared | None) -> None:
-    assert read_declared(text, is_simulated=False) == declared
+def test_declaration_is_read_as_the_pod_has_it(text: str, declared: DeclaredGpus) -> None:
+    assert from_json(text) == declared
+    assert to_json(declared) == text
 
 
 @pytest.mark.parametrize(
@@ -190,7 +189,7 @@ def test_declaration_is_read_as_the_pod_has_it(text: str, declared: Declared | N
     ],
 )
 def test_gpus_beside_other_sockets_are_told_with_the_remedy(declared: tuple[int, ...], found: tuple[int | None, ...], told: str) -> None:
-    assert describe(compare_sockets(Declared("nvidia", "h100", 4, sockets=declared), found)) == told
+    assert describe(compare_sockets(DeclaredGpus("nvidia", "h100", 4, sockets=declared), found)) == told
 
 
 def write(path: Path, text: str) -> None:
@@ -206,9 +205,9 @@ def test_sockets_are_those_of_the_device_files_whatever_the_order_on_the_bus(tmp
     for cpu, socket in ((0, 0), (48, 1)):
         write(tmp_path / f"sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id", f"{socket}\n")
     asked = str(tmp_path / "sys"), str(tmp_path / "proc")
-    assert read_sockets(Declared("nvidia", "h100", 2), *asked) == (0, 1)
-    assert read_sockets(Declared("amd", "mi300x", 2), *asked) == ()
-    assert read_sockets(Declared("nvidia", "h100", 2), str(tmp_path / "sys"), str(tmp_path / "none")) == ()
+    assert read_sockets(DeclaredGpus("nvidia", "h100", 2), *asked) == (0, 1)
+    assert read_sockets(DeclaredGpus("amd", "mi300x", 2), *asked) == ()
+    assert read_sockets(DeclaredGpus("nvidia", "h100", 2), str(tmp_path / "sys"), str(tmp_path / "none")) == ()
 
 
 def test_sockets_of_amds_gpus_are_found_by_their_device_files(tmp_path: Path) -> None:
@@ -218,4 +217,4 @@ def test_sockets_of_amds_gpus_are_found_by_their_device_files(tmp_path: Path) ->
         write(tmp_path / f"devices/system/cpu/cpu{socket * 8}/topology/physical_package_id", f"{socket}\n")
         (tmp_path / f"class/drm/renderD{minor}").mkdir(parents=True)
         (tmp_path / f"class/drm/renderD{minor}/device").symlink_to(device)
-    assert read_sockets(Declared("amd", "mi300x", 2), str(tmp_path)) == (1, 0)
+    assert read_sockets(DeclaredGpus("amd", "mi300x", 2), str(tmp_path)) == (1, 0)

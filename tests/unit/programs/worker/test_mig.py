@@ -1,14 +1,14 @@
 """How the driver's words about instances of MIG are read, and which instance gets which place on its GPU."""
 
-import json
 import os
 from pathlib import Path
 
 import pytest
 
 from programs.worker import mig
-from programs.worker.gpus import Declared, Gpu, compare, read_declared
+from programs.worker.gpus import Gpu, compare
 from programs.worker.mig import Instance, MigError, order, read_instances, read_major, read_minors
+from programs.worker.settings import DeclaredGpus, from_json, to_json
 from slurm import mig as names
 
 LISTING = """GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-5c89852c)
@@ -116,8 +116,7 @@ def divided(*profiles: str) -> Gpu:
     ],
 )
 def test_gpu_that_is_divided_otherwise_differs(found: Gpu, faults: list[str]) -> None:
-    mig = [{"profile": "3g.40gb", "count": 1}, {"profile": "1g.10gb", "count": 2}]
-    declared = read_declared(json.dumps({"vendor": "nvidia", "model": "h100", "count": 1, "mig": mig}), is_simulated=False)
-    assert declared is not None
-    assert declared == Declared("nvidia", "h100", 1, profiles=("3g.40gb", "1g.10gb", "1g.10gb"))
+    declared = DeclaredGpus("nvidia", "h100", 1, mig=(("3g.40gb", 1), ("1g.10gb", 2)))
+    assert from_json(to_json(declared)) == declared
+    assert declared.profiles == ("3g.40gb", "1g.10gb", "1g.10gb")
     assert compare(declared, (found,), 1) == faults
