@@ -19,8 +19,8 @@ from tests.unit.components.stacks import DEV, H100
 
 POOL = DEV.node_pool("workers")
 EXISTING = POOL.existing or pytest.fail("no existing nodes")
-MACHINES_OF_EKS = H100.node_pool("h100")
-EKS = MACHINES_OF_EKS.eks or pytest.fail("no nodes of EKS")
+EKS_POOL = H100.node_pool("h100")
+EKS = EKS_POOL.eks or pytest.fail("no nodes of EKS")
 
 
 class Recorder(mocks.Mocks):
@@ -52,7 +52,7 @@ def eks(**changes: Any) -> EksNodes:
     return EKS.model_copy(update=changes)
 
 
-def template(pool: NodePool = MACHINES_OF_EKS, **changes: Any) -> dict[str, Any]:
+def template(pool: NodePool = EKS_POOL, **changes: Any) -> dict[str, Any]:
     return node_pool.build_launch_template("dev-pool-h100", "dev", pool, eks(**changes), None)
 
 
@@ -116,7 +116,7 @@ def test_existing_pool_registers_rights_and_job_and_no_machine() -> None:
 
 
 def test_eks_pool_registers_placement_template_and_group() -> None:
-    recorder = deploy(H100, MACHINES_OF_EKS)
+    recorder = deploy(H100, EKS_POOL)
     assert set(recorder.asked) == {
         "slipway:index:GpuNodePool",
         "aws:ec2/placementGroup:PlacementGroup",
@@ -143,7 +143,7 @@ def test_eks_pool_without_placement_group_makes_none() -> None:
 
 def test_group_leaves_to_the_template_what_eks_wants_there() -> None:
     """EKS refuses a group that names machine type, disk or remote access beside a launch template that does."""
-    assert not {"instance_types", "disk_size", "remote_access"} & node_pool.build_node_group(MACHINES_OF_EKS, EKS).keys()
+    assert not {"instance_types", "disk_size", "remote_access"} & node_pool.build_node_group(EKS_POOL, EKS).keys()
     assert not {"iam_instance_profile", "image_id", "user_data", "instance_initiated_shutdown_behavior"} & template().keys()
     assert all("subnet_id" not in interface for interface in template()["network_interfaces"])
 
@@ -154,7 +154,7 @@ def test_taints_are_in_the_words_of_eks() -> None:
         Taint(key="spot", effect="PreferNoSchedule"),
         Taint(key="gone", value="x", effect="NoExecute"),
     )
-    assert node_pool.build_node_group(MACHINES_OF_EKS, eks(taints=taints))["taints"] == [
+    assert node_pool.build_node_group(EKS_POOL, eks(taints=taints))["taints"] == [
         {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"},
         {"key": "spot", "value": "", "effect": "PREFER_NO_SCHEDULE"},
         {"key": "gone", "value": "x", "effect": "NO_EXECUTE"},
@@ -176,7 +176,7 @@ def test_capacity(capacity_type: str, reservation: str | None, market: str | Non
     assert made.get("instance_market_options") == (market and {"market_type": market})
     specification = target and {"capacity_reservation_target": {"capacity_reservation_id": target}}
     assert made.get("capacity_reservation_specification") == specification
-    assert node_pool.build_node_group(MACHINES_OF_EKS, eks(**said))["capacity_type"] == capacity_type
+    assert node_pool.build_node_group(EKS_POOL, eks(**said))["capacity_type"] == capacity_type
 
 
 @pytest.mark.parametrize(
@@ -234,17 +234,18 @@ def test_workers_of_existing_nodes_go_where_the_labels_say() -> None:
 
 def test_workers_of_eks_nodes_go_to_their_node_group() -> None:
     wanted = {"slipway.dev/pool": "h100"}
-    assert (node_selector(MACHINES_OF_EKS), gpu_resource(MACHINES_OF_EKS)) == (wanted, "nvidia.com/gpu")
-    assert wanted.items() <= node_pool.build_node_group(MACHINES_OF_EKS, EKS)["labels"].items()
+    assert (node_selector(EKS_POOL), gpu_resource(EKS_POOL)) == (wanted, "nvidia.com/gpu")
+    assert wanted.items() <= node_pool.build_node_group(EKS_POOL, EKS)["labels"].items()
 
 
 def test_new_group_has_as_many_machines_as_are_desired_or_else_the_fewest() -> None:
-    few, more = (node_pool.build_node_group(MACHINES_OF_EKS, eks(min=2, desired=desired)) for desired in (None, 9))
+    few, more = (node_pool.build_node_group(EKS_POOL, eks(min=2, desired=desired)) for desired in (None, 9))
     assert few["scaling_config"] == {"min_size": 2, "max_size": 64, "desired_size": 2}
     assert more["scaling_config"]["desired_size"] == 9
 
 
-@pytest.mark.parametrize("pool", [pytest.param("cpu", id="not-asked-for"), pytest.param("h100", id="none-on-the-machine")])
-def test_machines_without_efa_have_the_interfaces_of_eks(pool: str) -> None:
-    machines = H100.node_pool(pool).model_copy(update={"machine": "m7i.16xlarge"})
-    assert "network_interfaces" not in template(machines, efa=pool == "h100")
+def test_machines_without_efa_have_the_interfaces_of_eks() -> None:
+    on_machines_without = EKS_POOL.model_copy(update={"machine": "m7i.16xlarge"})
+    assert "network_interfaces" in template()
+    assert "network_interfaces" not in template(efa=False)
+    assert "network_interfaces" not in template(on_machines_without)
