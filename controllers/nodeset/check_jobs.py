@@ -1,8 +1,4 @@
-"""The Job with which the controller starts a health check: what `kubectl create job --from=cronjob/NAME` makes, for some nodes only. Pure.
-
-A check has one such Job at a time, as they all have one name: the API server refuses a second one, whoever asks. Kubernetes removes it
-`KEPT_S` after its end, and what the check found is in Slurm then.
-"""
+"""The Job that starts a health check: what `kubectl create job --from=cronjob/NAME` makes, for some nodes only. Pure."""
 
 from collections.abc import Mapping
 from hashlib import blake2b
@@ -17,11 +13,11 @@ from names import variables
 from slurm.check_results import Request, requests_text
 
 KEPT_S = 60
-"""Seconds for which an ended Job keeps its log and its name. So long after it a check is started again where it gave no answer."""
+"""Kubernetes removes an ended Job, with its log, after so many seconds. Until then its name is taken: the check cannot start again."""
 MOST_NODES = 200
 """Nodes of one Job: their requests are in one environment variable, which may have 128 KiB."""
 _ADMITTED = MOST_NODES // 4
-"""Of these, so many are for nodes that wait for their first job, where that many wait: repairs have the rest, and what is left over."""
+"""Of these, so many are reserved for nodes that wait for their first job. Repairs come first for the remaining places."""
 _CONTAINER = "check"
 
 
@@ -64,14 +60,16 @@ def job_name(cluster: str, check: str) -> str:
 
 
 def choose(requests: Mapping[int, Request], now: float) -> dict[int, Request]:
-    """The nodes of the next Job: all that wait, or else some of them, repairs first. Each Job draws by lot, so nodes of which a check never
-    has an answer keep no other from its turn. The lot is of `now`, in seconds: nothing has to be remembered of the Jobs before, and no
-    pace of theirs leaves the same node out again and again."""
+    """The nodes of the next Job: all that wait, or a random choice of them, repairs first.
 
-    def lot(ordinal: int) -> bytes:
+    The choice is random so that every node gets a turn, even beside nodes for which a check never answers. Its seed is `now`, in seconds:
+    no earlier Job has to be remembered, and no interval between Jobs leaves out the same node every time.
+    """
+
+    def random_rank(ordinal: int) -> bytes:
         return blake2b(f"{now:.0f}/{ordinal}".encode(), digest_size=8).digest()
 
-    drawn = sorted(requests) if len(requests) <= MOST_NODES else sorted(requests, key=lot)
+    drawn = sorted(requests) if len(requests) <= MOST_NODES else sorted(requests, key=random_rank)
     repairs = [ordinal for ordinal in drawn if requests[ordinal].step]
     admitted = [ordinal for ordinal in drawn if not requests[ordinal].step]
     repairs = repairs[: MOST_NODES - min(len(admitted), _ADMITTED)]
@@ -83,9 +81,9 @@ def build_job(cron_job: CronJob, cluster: str, check: str, requests: Mapping[str
     template, about = cron_job.spec.job_template, cron_job.metadata
     spec: Manifest = {"ttlSecondsAfterFinished": KEPT_S, **without_nulls(template.spec)}
     pod: Manifest = spec["template"]["spec"]
-    asked = {"name": variables.ASKED_NODES, "value": requests_text(requests)}
+    asked_nodes = {"name": variables.ASKED_NODES, "value": requests_text(requests)}
     containers = cast(list[Manifest], pod["containers"])
-    containers = [{**each, "env": [*each.get("env", []), asked]} if each["name"] == _CONTAINER else each for each in containers]
+    containers = [{**item, "env": [*item.get("env", []), asked_nodes]} if item["name"] == _CONTAINER else item for item in containers]
     # Without blockOwnerDeletion, which would take a right to the CronJob's finalizers.
     owner = {"apiVersion": CRON_JOBS.api_version, "kind": CRON_JOBS.kind, "name": about.name, "uid": about.uid, "controller": True}
     return {

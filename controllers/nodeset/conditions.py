@@ -1,6 +1,6 @@
-"""What the status says of a set, condition by condition, each with a reason that a person can act on. Pure.
+"""The conditions of a set's status, each with a reason that a person can act on. Pure.
 
-A message tells what happened, then what to do; lists of nodes come last, as long messages are cut. Types are named so that True is good.
+A message states what happened, then what to do; lists of nodes come last, as long messages are cut. For every type, True is good.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from controllers.nodeset.undrained import build_undrained
 from controllers.nodeset.workers import Worker, in_order
 
 _STUCK_S = 60.0
-"""A pod that is there so many seconds after it should have ended does not end by itself."""
+"""A pod that still exists so many seconds after it should have ended does not end by itself."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Silence:
     seconds: float
     """Since the last good answer, or since the controller's start."""
     error: str
-    """What came instead."""
+    """The last error."""
 
 
 def build_conditions(
@@ -99,15 +99,15 @@ def _pods_start(name: str, plan: Plan, pods: Iterable[Worker], observed: Observe
     blocked = {worker.ordinal: pod.blocked for worker in pods if (pod := worker.pod) and pod.blocked and not (pod.ready or pod.finished)}
     for ordinal in sorted((observed.pauses.refusals.keys() & plan.wanted) - blocked.keys()):
         by_reason.setdefault(f"{observed.pauses.refusals[ordinal]}. The next try comes later each time.", []).append(ordinal)
-    for ordinal, what in observed.taken.items():
-        by_reason.setdefault(f"{what} belongs to somebody else and is left alone. Delete it where it comes from.", []).append(ordinal)
+    for ordinal, taken in observed.taken.items():
+        by_reason.setdefault(f"{taken} belongs to somebody else and is left alone. Delete it where it comes from.", []).append(ordinal)
     for ordinal, why in blocked.items():
         by_reason.setdefault(why, []).append(ordinal)
     if not by_reason:
         return Condition("PodsStart", "True", "AllStart")
     reason, ordinals = max(by_reason.items(), key=lambda entry: len(entry[1]))
-    others = sum(len(other) for other in by_reason.values()) - len(ordinals)
-    more = f" {_count(others, 'pod')} more for other reasons." if others else ""
+    other_pods = sum(map(len, by_reason.values())) - len(ordinals)
+    more = f" {_count(other_pods, 'pod')} more for other reasons." if other_pods else ""
     return Condition(
         "PodsStart", "False", "PodsBlocked", f"{_count(len(ordinals), 'pod')} not running ({range_text(name, ordinals)}): {reason}{more}"
     )
@@ -155,7 +155,7 @@ def _nodes_register(nodeset: NodeSet, plan: Plan, pods: Iterable[Worker], observ
 
 
 def _gpus_as_declared(nodeset: NodeSet, workers: Iterable[Worker], observed: Observed) -> list[Condition]:
-    """From the first fault on: before it nothing is known here, as only a fault is written to Slurm."""
+    """No condition before the first fault: workers report only faults to Slurm."""
     faults, remarks = dict[str, list[int]](), dict[str, list[int]]()
     for worker in workers:
         if worker.gpu_fault:
@@ -168,22 +168,21 @@ def _gpus_as_declared(nodeset: NodeSet, workers: Iterable[Worker], observed: Obs
     )
     elsewhere = "Jobs run, on cores that are farther from their GPUs than they could be: correct gpus.sockets of the node set."
     return [
-        *_differences(nodeset, observed, ("GpusAsDeclared", "GpusDiffer", differ), faults),
-        *_differences(nodeset, observed, ("CoresFollowGpus", "OtherSockets", elsewhere), remarks),
+        *_differences(nodeset, observed, "GpusAsDeclared", "GpusDiffer", differ, faults),
+        *_differences(nodeset, observed, "CoresFollowGpus", "OtherSockets", elsewhere, remarks),
     ]
 
 
 def _differences(
-    nodeset: NodeSet, observed: Observed, words: tuple[str, str, str], found: Mapping[str, Sequence[int]]
+    nodeset: NodeSet, observed: Observed, kind: str, reason: str, meaning: str, differences: Mapping[str, Sequence[int]]
 ) -> Iterable[Condition]:
-    """A condition from the first difference on. `words` are its type, its reason and what it means; `found` are ordinals by difference."""
-    kind, reason, meaning = words
-    if not found:
+    """No condition before the first difference. `differences` has the ordinals by difference."""
+    if not differences:
         if all(condition.type != kind for condition in nodeset.status.conditions):
             return []
         return [Condition(kind, "Unknown", "SlurmSilent") if observed.nodes is None else Condition(kind, "True", "NoneDiffers")]
-    shown = sorted(found.items(), key=lambda entry: (-len(entry[1]), entry[0]))[:3]
-    more = f"; {_count(len(found) - 3, 'difference')} more" if len(found) > 3 else ""
+    shown = sorted(differences.items(), key=lambda entry: (-len(entry[1]), entry[0]))[:3]
+    more = f"; {_count(len(differences) - 3, 'difference')} more" if len(differences) > 3 else ""
     text = "; ".join(f"{range_text(nodeset.metadata.name, ordinals)}: {difference}" for difference, ordinals in shown)
     return [Condition(kind, "False", reason, f"{meaning} {text}{more}")]
 
@@ -265,7 +264,7 @@ def _placed(name: str, plan: Plan) -> Condition:
     if not plan.topologies.unplaced:
         return Condition("NodesPlaced", "True", "AllPlaced")
     why = Counter(plan.topologies.unplaced.values())
-    shown = "; ".join(words for words, _ in why.most_common(3))
+    shown = "; ".join(text for text, _ in why.most_common(3))
     more = f"; {_count(len(why) - 3, 'machine')} more likewise" if len(why) > 3 else ""
     nodes = range_text(name, plan.topologies.unplaced)
     message = (
@@ -276,7 +275,7 @@ def _placed(name: str, plan: Plan) -> Condition:
 
 
 def _checked_first(nodeset: NodeSet, observed: Observed) -> Iterable[Condition]:
-    """From the first node on that waits for long: a check that cannot run keeps it out, and somebody has to look."""
+    """No condition before a node has waited for long: then a check that cannot run keeps it out, and a person has to look."""
     late, kind = find_late(observed), "CheckedFirst"
     if not late and all(condition.type != kind for condition in nodeset.status.conditions):
         return []
@@ -334,13 +333,13 @@ def _remedied(nodeset: NodeSet, observed: Observed, plan: Plan) -> list[Conditio
 
 
 def _unanswered(nodeset: NodeSet, policy: RemedyPolicy, observed: Observed, plan: Plan) -> list[int]:
-    found: list[int] = []
+    unanswered: list[int] = []
     for ordinal, repair in plan.remedies.repairs.nodes.items():
         worker, outstanding = observed.worker(ordinal), plan.remedies.outstanding.get(ordinal, ())
         faults = find_faults(nodeset, observed, worker, policy.causes) if repair.state == "Verifying" else {}
         if is_unanswered(policy, observed, repair, worker, faults, outstanding):
-            found.append(ordinal)
-    return found
+            unanswered.append(ordinal)
+    return unanswered
 
 
 def _answers(observed: Observed, machine: str) -> bool:
@@ -356,7 +355,7 @@ def _drains_end(name: str, plan: Plan, silence: Silence | None, jobs_error: str)
         return Condition("DrainsEnd", "Unknown", "JobsUnknown", message)
     if not plan.deadlines.unmovable:
         return Condition("DrainsEnd", "True", "NoneHeldUp")
-    jobs = {job.number: job for each in plan.deadlines.unmovable.values() for job in each}
+    jobs = {job.number: job for node_jobs in plan.deadlines.unmovable.values() for job in node_jobs}
     refusing = in_order(number for number, job in jobs.items() if job.is_batch and not job.can_requeue)
     unheard = in_order(number for number, job in jobs.items() if job.can_requeue)
     interactive = in_order(number for number, job in jobs.items() if not job.is_batch)
@@ -383,8 +382,8 @@ def _reconciled(errors: Sequence[str], lateness: Lateness | None) -> Condition:
     return Condition("Reconciled", "False", "Errors", f"{errors[0]}{more}")
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _listed(jobs: Sequence[str]) -> str:

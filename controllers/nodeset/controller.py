@@ -1,5 +1,5 @@
-"""The controller as a whole: informers and the poller fill the queue, the reconciler empties it. Beside it, changed files are brought to
-slurmctld, and a condition says how far they are. Only the holder of the lease acts.
+"""The whole controller: informers and the poller fill the queue, the reconciler empties it. It also delivers changed files to slurmctld,
+and reports their progress in a condition. Only the holder of the lease acts.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ from slurm.states import is_waking
 WORKERS = 4
 """Sets that are worked on side by side."""
 GATHER_S = 0.02
-"""News of pods is gathered for so many seconds: a thousand pods that start are not a thousand rounds."""
+"""Changes of pods are gathered for so many seconds: a thousand pods that start must not cause a thousand rounds."""
 _DEAF_S = 300.0
 """An informer that has heard nothing for so long makes the process unhealthy: a new process may find the way."""
 
@@ -77,12 +77,12 @@ class _WithCluster(msgspec.Struct):
 
 
 def cluster_of(unread: Unread) -> str:
-    """The cluster that a set names which cannot be decoded otherwise; empty when not even that can be."""
+    """The cluster that an undecodable set names; empty if that cannot be read either."""
     try:
-        found = msgspec.json.decode(unread.raw, type=_WithCluster).spec.cluster
+        cluster = msgspec.json.decode(unread.raw, type=_WithCluster).spec.cluster
     except msgspec.DecodeError:
         return ""
-    return found if isinstance(found, str) else ""
+    return cluster if isinstance(cluster, str) else ""
 
 
 class Controller:
@@ -104,7 +104,7 @@ class Controller:
         self.places = Informer(api, CONFIG_MAPS, namespace=namespace, labels=ours, clock=clock)
         self.claims = Informer(api, CLAIMS, namespace=namespace, indexes=CLAIM_INDEXES, clock=clock)
         self.slurm_nodes = Informer(api, SLURM_NODES, namespace=namespace, labels=ours, indexes=by_set, clock=clock)
-        """Nobody hears of its news: what this process writes must not bring the next round."""
+        """Its changes queue no round, as this process makes them."""
         of_cluster = f"{labels.CLUSTER}={settings.cluster}"
         control_plane = f"{of_cluster},{delivery.COMPONENT}"
         self.files = Informer(api, CONFIG_MAPS, namespace=namespace, labels=control_plane, clock=clock)
@@ -208,7 +208,7 @@ class Controller:
             self.queue.add(item.metadata.key)
 
     def _nodeset_unread(self, unread: Unread) -> None:
-        """A set of this cluster, as far as that can be read of it, must say that it cannot be read."""
+        """Queues a set that may be of this cluster: its status must say that it cannot be read."""
         if cluster_of(unread) in ("", self._settings.cluster):
             self.queue.add(unread.metadata.key)
 
@@ -226,8 +226,7 @@ class Controller:
                 self.queue.add_after(key, GATHER_S)
 
     def _machine_changed(self, old: KubeNode | None, new: KubeNode | None) -> None:
-        """A machine that came or went, was cordoned, or fell silent, or of which others say something else. Most of its news, such as of
-        its images, concern nobody here."""
+        """Most changes of a machine, such as of its images, concern no set."""
         if old is None or new is None or machine(old) != machine(new) or _words_of(old) != _words_of(new):
             self._add_all()
 
@@ -240,7 +239,6 @@ class Controller:
             self.reconciler.note_waking(name, node is not None and is_waking(node.state), now)
 
     def _add_sets_of(self, names: frozenset[str]) -> None:
-        """Looks at the sets of these Slurm nodes."""
         for nodeset in {name.rpartition("-")[0] for name in names}:
             self._add((self._settings.namespace, nodeset))
 
@@ -261,7 +259,7 @@ class Controller:
         snapshot = self.poller.snapshot
         are_failing = snapshot is not None and any(FAILURE in node.extra for node in snapshot.nodes.values())
         sets = self.nodesets.store.values()
-        return are_failing or any(each.spec.update_strategy.reservation or each.waits_for_checks for each in sets)
+        return are_failing or any(nodeset.spec.update_strategy.reservation or nodeset.waits_for_checks for nodeset in sets)
 
     async def _reconcile_all(self) -> None:
         for informer in self._informers.values():
@@ -303,7 +301,7 @@ class Controller:
                 self.is_slurm_silent = not self.is_slurm_silent
                 log.info("Slurm is silent" if self.is_slurm_silent else "Slurm answers", error=self.poller.error)
                 self._add_all()
-            # Not before then can it fall silent: at rest, waking up each second would be a tenth of what this process takes.
+            # Slurm cannot fall silent before then. At rest, waking up each second would be a tenth of what this process takes.
             await self._clock.sleep(max(1.0, STALE_S - age))
 
     async def _release_orphans(self) -> None:

@@ -1,9 +1,8 @@
 """Deletes sets that are no longer declared, for a deployer that cannot wait for their jobs: the pulumi CLI.
 
 The CLI's Kubernetes provider waits until each object that it deletes is gone, and a drain may delay that for weeks. So the CLI forgets a
-set without deleting it, and takes its name off a list (a ConfigMap). Deleting the list, as `destroy` does, does wait: the list keeps a
-finalizer as long as a set names it, because slurmctld and this controller are deleted after it. A set without the annotation, or whose
-list does not exist, is left alone.
+set without deleting it, and takes its name off a list (a ConfigMap). Deleting the list, as `destroy` does, waits: the list keeps a
+finalizer as long as a set names it, because slurmctld and this controller are deleted after it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -51,8 +50,8 @@ def plan_declared(nodesets: Iterable[NodeSet], lists: Mapping[Key, ConfigMap]) -
         named.add(key)
         if nodeset.metadata.deletion_timestamp is None and key in lists and is_undeclared(nodeset, lists[key]):
             delete.append(nodeset)
-    ending = (each for each in lists.values() if each.metadata.deletion_timestamp is not None)
-    unnamed = (each for each in ending if each.metadata.key not in named and finalizers.NODE_SETS in each.metadata.finalizers)
+    ending = (declared for declared in lists.values() if declared.metadata.deletion_timestamp is not None)
+    unnamed = (item for item in ending if item.metadata.key not in named and finalizers.NODE_SETS in item.metadata.finalizers)
     return DeclaredPlan(tuple(delete), tuple(unnamed))
 
 
@@ -81,7 +80,7 @@ class DeclaredSets:
             await self._clock.sleep(LOOK_S)
 
     async def look(self) -> None:
-        """One look. Raises ApiError."""
+        """Deletes and releases what is due. Raises ApiError."""
         lists = {declared.metadata.key: declared for declared in self._lists.store.values()}
         plan = plan_declared(self._nodesets.store.values(), lists)
         for nodeset in plan.delete:

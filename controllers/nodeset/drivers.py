@@ -1,7 +1,6 @@
-"""Decides which nodes of a set have another driver than most of them: jobs on several nodes meet all of them. Pure.
+"""Decides which nodes of a set have another GPU driver than most of them: a job on several nodes would meet both. Pure.
 
-Checks of GPUs note the driver that they meet in the node's `Extra` in Slurm. Who differs is seen by nobody but the one who knows all nodes
-of the set.
+Checks of GPUs note the driver in the node's `Extra` in Slurm.
 """
 
 from collections import Counter
@@ -14,14 +13,16 @@ OTHER_DRIVER = "gpu driver"
 
 
 def find_other_drivers(drivers: Mapping[int, Driver]) -> dict[int, Failure]:
-    """What is wrong with the nodes that have another driver than more than half of these, by ordinal. Where no driver has more than half,
-    nobody can tell which nodes differ. Of nodes that may be drained, the first ones are: as many as there may be."""
+    """The nodes whose driver is not that of more than half of these nodes, by ordinal; none if no driver is on more than half.
+
+    Only the first of them ask for a drain: as many as may be drained.
+    """
     if not drivers:
         return {}
     [(usual, count)] = Counter(driver.version for driver in drivers.values()).most_common(1)
     if count * 2 <= len(drivers):
         return {}
-    others = [ordinal for ordinal in sorted(drivers) if drivers[ordinal].version != usual]
+    differing = [ordinal for ordinal in sorted(drivers) if drivers[ordinal].version != usual]
     return {
         ordinal: Failure(
             "",
@@ -29,5 +30,5 @@ def find_other_drivers(drivers: Mapping[int, Driver]) -> dict[int, Failure]:
             "node",
             drains=at < drivers[ordinal].drains,
         )
-        for at, ordinal in enumerate(others)
+        for at, ordinal in enumerate(differing)
     }

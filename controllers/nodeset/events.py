@@ -35,8 +35,7 @@ def build_events(nodeset: NodeSet, present: NodeSetStatus, instance: str) -> lis
 def build_told(
     nodeset: NodeSet, present: Mapping[int, SlurmNodeStatus], known: Mapping[int, SlurmNodeStatus], instance: str
 ) -> list[dict[str, Any]]:
-    """Events for failures of health checks that drain nothing, by ordinal, which the node's object does not have yet: nobody would notice
-    them by a drain."""
+    """Events for new failures of health checks that drain nothing: no drain would show them. `known` are the nodes' present objects."""
     events: list[dict[str, Any]] = []
     for ordinal, status in present.items():
         before = {cause.name for cause in known[ordinal].causes} if ordinal in known else set[str]()
@@ -50,7 +49,7 @@ def build_told(
 
 
 def _event(nodeset: NodeSet, instance: str, content: str, at: str, action: str, reason: str, note: str, is_good: bool) -> dict[str, Any]:
-    """An event of the set. With the set, the content decides its name."""
+    """`content` and the set decide the name of the event."""
     meta = nodeset.metadata
     name = f"{meta.name}.{hashlib.sha256(f'{meta.uid} {content}'.encode()).hexdigest()[:16]}"
     about = {"apiVersion": crds.API_VERSION, "kind": "NodeSet", "name": meta.name, "namespace": meta.namespace, "uid": meta.uid}

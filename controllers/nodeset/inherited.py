@@ -1,7 +1,6 @@
 """Failures that health checks have seen on another machine than the one that a worker's pod is on now. Pure.
 
-A failure stays noted at its Slurm node, whatever machine the node is on. Of a machine that it was not seen on it proves nothing: it starts
-no repair there, and holds the node drained only until the check has looked at that machine, too.
+Such a failure starts no repair. It holds the node drained only until the check has looked at the present machine, too.
 """
 
 from collections.abc import Mapping
@@ -14,13 +13,15 @@ from slurm.times import read_time
 
 
 def find_inherited(observed: Observed, worker: Worker) -> Mapping[str, Failure]:
-    """The failures that hold a worker's node and were seen on another machine, by the names of the checks. A failure whose machine nobody
-    has noted was seen on the present one, and so was every failure of a worker whose pod has no machine yet."""
+    """The failures of a worker's node that were seen on another machine, by the names of the checks.
+
+    A failure without a recorded machine was seen on the present one. So was every failure while the pod has no machine.
+    """
     failures, pod = worker.node.failures if worker.node is not None else None, worker.pod
     if not failures or pod is None or pod.machine is None:
         return {}
     machine = observed.machine_of(worker)
-    return {name: each for name, each in failures.items() if each.machine and not _was_seen_on(each, pod.machine, machine)}
+    return {name: failure for name, failure in failures.items() if failure.machine and not _was_seen_on(failure, pod.machine, machine)}
 
 
 def _was_seen_on(failure: Failure, name: str, machine: Machine | None) -> bool:

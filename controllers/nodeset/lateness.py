@@ -1,4 +1,4 @@
-"""What people are told when Slurm, or the API server, is too slow for a request to follow its reading in time. Pure."""
+"""The condition of a set while Slurm or the API server is too slow for requests to follow their reading in time. Pure."""
 
 from dataclasses import dataclass
 

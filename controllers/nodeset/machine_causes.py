@@ -1,7 +1,6 @@
 """What the conditions and taints of a Kubernetes node say against the Slurm nodes on it, by the rules of a set. Pure.
 
-node-problem-detector and agents of clouds set them, and take them back: a cause is there as long as its condition or taint. A condition
-whose status is Unknown is none.
+A cause lasts as long as its condition or taint. A condition whose status is Unknown is no cause.
 """
 
 from collections.abc import Iterable
@@ -19,9 +18,9 @@ from slurm.times import read_time
 def find_machine_causes(
     rules: tuple[MachineCauseRule, ...], conditions: tuple[NodeCondition, ...], taints: tuple[Taint, ...]
 ) -> tuple[MachineCause, ...]:
-    """The causes, by name. Each name is there once: a taint may have several effects."""
-    found = {cause.name: cause for cause in (*_of_conditions(rules, conditions), *_of_taints(rules, taints))}
-    return tuple(found[name] for name in sorted(found))
+    """The causes, by name. Each name is listed once: a taint may have several effects."""
+    causes = {cause.name: cause for cause in (*_of_conditions(rules, conditions), *_of_taints(rules, taints))}
+    return tuple(causes[name] for name in sorted(causes))
 
 
 def read_begin(text: str) -> float | None:
@@ -30,7 +29,7 @@ def read_begin(text: str) -> float | None:
 
 
 def announced_cause(annotation: str, text: str) -> MachineCause:
-    """What an annotation of a Kubernetes node says. It drains nothing: who announces a failure sets a condition or a taint as well."""
+    """The cause for an annotation of a Kubernetes node. It drains nothing: who announces a failure sets a condition or a taint as well."""
     if read_begin(text) is None:
         evidence = f"{annotation} is {text[:80]!r}, which is no time such as 2030-01-15T10:00:00Z: no job is warned"
     else:
@@ -46,8 +45,8 @@ def _of_conditions(rules: tuple[MachineCauseRule, ...], conditions: Iterable[Nod
             continue
         rule = next((rule for rule in rules if rule.condition and fnmatchcase(condition.type, rule.condition)), None)
         if rule is not None and condition.status == rule.status:
-            words = ": ".join(filter(None, (condition.reason, condition.message)))
-            evidence = f"{condition.type} is {condition.status}: {words}" if words else f"{condition.type} is {condition.status}"
+            details = ": ".join(filter(None, (condition.reason, condition.message)))
+            evidence = f"{condition.type} is {condition.status}: {details}" if details else f"{condition.type} is {condition.status}"
             yield MachineCause(f"condition/{condition.type}", rule.kind, rule.wish, evidence, condition.last_transition_time or "")
 
 

@@ -1,7 +1,6 @@
-"""How machines are rebooted and replaced: by deleting their Kubernetes nodes, by our program for EC2, or by a program of the user's.
-Thin; nothing is decided here.
+"""Reboots and replaces machines: by deleting their Kubernetes nodes, by our program for EC2, or by a program of the user's. Thin.
 
-A request may be sent twice, as a process may end before it notes the first answer; its `id` is the same then.
+A request may be sent twice with the same `id`, as a process may end before it notes the first answer.
 """
 
 import httpx2
@@ -27,7 +26,7 @@ async def delete_node(writer: Writer, name: str, uid: str) -> None:
 
 
 async def post_to_ec2(program: Ec2Program | None, request: StepRequest) -> None:
-    """Has our program for EC2 take the step. Raises Refused, also where this cluster has none, and Unreachable."""
+    """Has our program for EC2 take the step. Raises Unreachable, and Refused, also if this cluster has no such program."""
     if program is None:
         raise Refused("machines: EC2 needs cluster.ec2 in the stack file")
     try:

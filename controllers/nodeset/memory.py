@@ -1,6 +1,6 @@
-"""What this process remembers of one set from round to round. All of it may be lost: a new leader starts with none of it.
+"""What this process remembers of one set from round to round. A new leader starts without any of it.
 
-Times are on the process's own clock, but for those of drains, which are seconds since 1970 as the set's status records them.
+Times are by the process's own clock, except those of drains: seconds since 1970, as the set's status records them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -64,23 +64,23 @@ class SetMemory:
     """Objects of Slurm nodes that were written lately, by ordinal: when, and what they say. Informers may not have them yet."""
 
     def drains_of(self, nodeset: NodeSet) -> Mapping[int, float]:
-        """When nodes were drained; a process that begins reads it from the status."""
-        uid, found = self.drained_at
+        """When nodes were drained. A new process reads it from the status."""
+        uid, drained_at = self.drained_at
         if uid != nodeset.metadata.uid:
-            found = read_records(nodeset.metadata.name, nodeset.status.drains)
-            self.drained_at = nodeset.metadata.uid, found
-        return found
+            drained_at = read_records(nodeset.metadata.name, nodeset.status.drains)
+            self.drained_at = nodeset.metadata.uid, drained_at
+        return drained_at
 
     def repairs_of(self, nodeset: NodeSet) -> Repairs:
-        """How far repairs are; a process that begins reads it from the status."""
-        uid, found = self.repairs
+        """How far repairs are. A new process reads it from the status."""
+        uid, repairs = self.repairs
         if uid != nodeset.metadata.uid:
-            found = read_repairs(nodeset.metadata.name, nodeset.status)
-            self.repairs = nodeset.metadata.uid, found
-        return found
+            repairs = read_repairs(nodeset.metadata.name, nodeset.status)
+            self.repairs = nodeset.metadata.uid, repairs
+        return repairs
 
     def forget_asked(self, jobs_read_at: float) -> None:
-        """A list of jobs asked for at that time shows what became of earlier requests."""
+        """Forgets requests that are older than the list of jobs: the list shows their effect."""
         self.requeued = {number: at for number, at in self.requeued.items() if at >= jobs_read_at}
         self.cancelled = {ordinal: at for ordinal, at in self.cancelled.items() if at >= jobs_read_at}
 
@@ -101,8 +101,11 @@ class SetMemory:
         return (self.ghosts[0] if self.ghosts else float("-inf")) + GHOST_PAUSE_S - now
 
     def note_registered(self, workers: Iterable[Worker], now: float) -> None:
-        """Remembers since when workers are registered; `now` is in seconds since 1970. Of the time before its first look a process goes by
-        what Kubernetes says of the pods: a new leader must not hold up every roll."""
+        """Remembers since when workers are registered; `now` is in seconds since 1970.
+
+        For the time before its first look a process relies on what Kubernetes reports of the pods, as a new leader must not hold up every
+        roll.
+        """
         registered = {worker.ordinal: worker.pod.ready_since for worker in workers if worker.is_registered and worker.pod is not None}
         for ordinal in [ordinal for ordinal in self.registered_since if ordinal not in registered]:
             del self.registered_since[ordinal]
@@ -113,13 +116,13 @@ class SetMemory:
 
     def note_stopping(self, workers: Iterable[Worker], now: float) -> None:
         """Remembers which pods run on beside a stop hook's drain."""
-        after: dict[int, tuple[str, float]] = {}
+        stopping: dict[int, tuple[str, float]] = {}
         for worker in workers:
             pod = worker.pod
             if worker.has_stop_drain and pod is not None and pod.ready and not pod.terminating:
                 uid, since = self.stopping.get(worker.ordinal, ("", now))
-                after[worker.ordinal] = pod.uid, since if uid == pod.uid else now
-        self.stopping = after
+                stopping[worker.ordinal] = pod.uid, since if uid == pod.uid else now
+        self.stopping = stopping
 
     def stop_settled(self, now: float) -> frozenset[int]:
         """Ordinals whose pods have run on for long enough beside such a drain."""

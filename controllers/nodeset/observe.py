@@ -24,7 +24,7 @@ from slurm.times import read_time
 
 _INSUFFICIENT = re.compile(r"Insufficient ([\w/-]+(?:\.[\w/-]+)*)")
 _LONGEST_WORDS = 200
-"""Characters of words of others that go into a reason."""
+"""Characters of a text of others that go into a reason."""
 _WAITING_FOR_NO_FAULT = {"", "PodInitializing", "ContainerCreating"}
 
 
@@ -53,30 +53,30 @@ class Surroundings:
 def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, now: float, surroundings: Surroundings) -> Observed:
     """What a plan looks at. `snapshot` is None while Slurm is silent; `now` is seconds since 1970."""
     name = nodeset.metadata.name
-    found: dict[int, WorkerPod] = {}
+    worker_pods: dict[int, WorkerPod] = {}
     taken: dict[int, str] = {}
     for pod in pods:
         ordinal = ordinal_of(name, pod.metadata.name)
         if ordinal is None:
             continue
-        if other := other_controller(nodeset, pod.metadata):
-            taken[ordinal] = f"pod {pod.metadata.name} ({other})"
+        if owner := other_controller(nodeset, pod.metadata):
+            taken[ordinal] = f"pod {pod.metadata.name} ({owner})"
         else:
-            found[ordinal] = worker_pod(pod, nodeset.spec, pod.metadata.name in surroundings.deleting)
+            worker_pods[ordinal] = worker_pod(pod, nodeset.spec, pod.metadata.name in surroundings.deleting)
     pods_taken = frozenset(taken)
     usable: list[PartialObject] = []
     for claim in surroundings.claims:
         ordinal = claim_ordinal(name, claim.metadata.name)
-        if ordinal is not None and (other := other_owner(nodeset, claim.metadata)):
-            taken.setdefault(ordinal, f"claim {claim.metadata.name} ({other})")
+        if ordinal is not None and (owner := other_owner(nodeset, claim.metadata)):
+            taken.setdefault(ordinal, f"claim {claim.metadata.name} ({owner})")
         else:
             usable.append(claim)
-    names = {pod.machine for pod in found.values() if pod.machine}
+    names = {pod.machine for pod in worker_pods.values() if pod.machine}
     rules, workers_on = nodeset.spec.machine_causes, surroundings.workers_on
     machines = {name: machine(node, workers_on.get(name, 1), rules) for name in names if (node := surroundings.machines(name)) is not None}
-    nodes = None if snapshot is None else worker_nodes(nodeset, snapshot, found)
+    nodes = None if snapshot is None else worker_nodes(nodeset, snapshot, worker_pods)
     return Observed(
-        found,
+        worker_pods,
         nodes,
         now,
         on_their_way=surroundings.on_their_way,
@@ -92,19 +92,22 @@ def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, no
         registered_since=surroundings.registered_since,
         pauses=surroundings.pauses,
         jobs=surroundings.jobs,
-        claims=find_claims(nodeset, found, usable),
+        claims=find_claims(nodeset, worker_pods, usable),
         ghosts=surroundings.ghosts,
         blocks=surroundings.blocks,
         repairs=surroundings.repairs,
-        unchecked=find_unchecked(nodeset.spec.checks_before_jobs, found, nodes or {}, machines),
+        unchecked=find_unchecked(nodeset.spec.checks_before_jobs, worker_pods, nodes or {}, machines),
     )
 
 
 def find_unchecked(
     checks: tuple[str, ...], pods: Mapping[int, WorkerPod], nodes: Mapping[int, WorkerNode], machines: Mapping[str, Machine]
 ) -> dict[int, tuple[str, ...]]:
-    """The checks before jobs that the machine of each worker has not passed. One that is not known has passed none, where its node waits
-    already: a node that runs jobs does not begin to when its Kubernetes node is deleted."""
+    """The checks before jobs that the machine of each worker has not passed.
+
+    A machine that is not known has passed none, if its node waits already. A node that runs jobs does not start to wait when its Kubernetes
+    node is deleted.
+    """
     missing: dict[int, tuple[str, ...]] = {}
     for ordinal, pod in pods.items():
         node, machine = nodes.get(ordinal), machines.get(pod.machine or "")
@@ -117,14 +120,14 @@ def find_unchecked(
 
 def machine(node: KubeNode, workers: int = 1, rules: tuple[MachineCauseRule, ...] = ()) -> Machine:
     """A Kubernetes node as a plan sees it. `rules` say which of its conditions and taints are causes."""
-    words = printable(node.metadata.annotations.get(annotations.REASON, ""))[:_LONGEST_WORDS]
+    cordon_reason = printable(node.metadata.annotations.get(annotations.REASON, ""))[:_LONGEST_WORDS]
     answers = all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")
     names = (annotations.MAINTENANCE_BEGINS, annotations.EC2_MAINTENANCE_BEGINS)
     announced = {name: text for name in names if (text := node.metadata.annotations.get(name))}
     begins = [begin for text in announced.values() if (begin := read_begin(text)) is not None]
     causes = find_machine_causes(rules, node.status.conditions, node.spec.taints) if rules else ()
     return Machine(
-        *(node.spec.unschedulable, words, answers, node.metadata.labels),
+        *(node.spec.unschedulable, cordon_reason, answers, node.metadata.labels),
         identity=node.spec.provider_id or node.metadata.uid,
         boot=node.status.node_info.boot_id,
         made_at=timestamp(node.metadata.creation_timestamp),
@@ -137,12 +140,12 @@ def machine(node: KubeNode, workers: int = 1, rules: tuple[MachineCauseRule, ...
 
 def other_controller(nodeset: NodeSet, meta: ObjectMeta) -> str:
     """The controller of an object that is not this set, such as `StatefulSet db`; empty for the set itself, and for none."""
-    others = (owner for owner in meta.owner_references if owner.controller and owner.uid != nodeset.metadata.uid)
-    return next((f"{owner.kind} {owner.name}" for owner in others), "")
+    controllers = (owner for owner in meta.owner_references if owner.controller and owner.uid != nodeset.metadata.uid)
+    return next((f"{owner.kind} {owner.name}" for owner in controllers), "")
 
 
 def other_owner(nodeset: NodeSet, meta: ObjectMeta) -> str:
-    """As `other_controller`, of any owner: a StatefulSet owns its claims without being their controller, and they end with it."""
+    """As `other_controller`, for any owner: a StatefulSet owns its claims without being their controller, and they end with it."""
     return next((f"{owner.kind} {owner.name}" for owner in meta.owner_references if owner.uid != nodeset.metadata.uid), "")
 
 
@@ -151,8 +154,10 @@ def _window(nodeset: NodeSet, snapshot: Snapshot | None, now: float) -> frozense
     name = nodeset.spec.update_strategy.reservation
     if snapshot is None or name is None:
         return frozenset()
-    named = [reservation for reservation in snapshot.reservations if reservation.name == name]
-    active = [each for each in named if (each.start_time.value or 0) <= now < (each.end_time.value or inf)]
+    reservations = [reservation for reservation in snapshot.reservations if reservation.name == name]
+    active = [
+        reservation for reservation in reservations if (reservation.start_time.value or 0) <= now < (reservation.end_time.value or inf)
+    ]
     return _ordinals_in(nodeset, active)
 
 
@@ -160,45 +165,49 @@ def _reserved(nodeset: NodeSet, snapshot: Snapshot | None) -> dict[int, float] |
     """When the reservations for announced maintenance begin, by ordinal; None where they were not read."""
     if snapshot is None or snapshot.last_reservations is None:
         return None
-    named = [(each.name.removeprefix(ANNOUNCED), each) for each in snapshot.last_reservations if each.name.startswith(ANNOUNCED)]
-    found = {ordinal_of(nodeset.metadata.name, name): each.start_time.value or 0 for name, each in named}
-    return {ordinal: begin for ordinal, begin in found.items() if ordinal is not None}
+    named = [
+        (reservation.name.removeprefix(ANNOUNCED), reservation)
+        for reservation in snapshot.last_reservations
+        if reservation.name.startswith(ANNOUNCED)
+    ]
+    begins = {ordinal_of(nodeset.metadata.name, name): reservation.start_time.value or 0 for name, reservation in named}
+    return {ordinal: begin for ordinal, begin in begins.items() if ordinal is not None}
 
 
 def _looked_at(nodeset: NodeSet, snapshot: Snapshot | None) -> frozenset[int]:
     """The ordinals of nodes that are in the reservation of a health check."""
-    named = [reservation for reservation in snapshot.reservations if reservation.name.startswith(RESERVATION)] if snapshot else []
-    return _ordinals_in(nodeset, named)
+    reservations = [reservation for reservation in snapshot.reservations if reservation.name.startswith(RESERVATION)] if snapshot else []
+    return _ordinals_in(nodeset, reservations)
 
 
 def _ordinals_in(nodeset: NodeSet, reservations: Iterable[Reservation]) -> frozenset[int]:
-    return frozenset[int]().union(*(_by_set(each.node_list).get(nodeset.metadata.name, ()) for each in reservations))
+    return frozenset[int]().union(*(_by_set(reservation.node_list).get(nodeset.metadata.name, ()) for reservation in reservations))
 
 
 @lru_cache(maxsize=64)
 def _by_set(hostlist: str) -> Mapping[str, frozenset[int]]:
     """The ordinals that a hostlist names, by set. Read once for all sets: a reservation may name all nodes of the cluster."""
-    found: dict[str, set[int]] = {}
+    ordinals_by_set: dict[str, set[int]] = {}
     for node in names_in(hostlist):
         name = node.rpartition("-")[0]
         if (ordinal := ordinal_of(name, node)) is not None:
-            found.setdefault(name, set()).add(ordinal)
-    return {name: frozenset(ordinals) for name, ordinals in found.items()}
+            ordinals_by_set.setdefault(name, set()).add(ordinal)
+    return {name: frozenset(ordinals) for name, ordinals in ordinals_by_set.items()}
 
 
 def find_claims(nodeset: NodeSet, pods: Mapping[int, WorkerPod], claims: Iterable[PartialObject]) -> Claims:
-    """What is known of the volume claims; a claim whose name the controller does not give is not looked at.
+    """What is known of the volume claims. Claims whose names the controller does not give are ignored.
 
     A claim without the set's labels was made by somebody else: pods use it, and it is never deleted.
     """
     name, present = nodeset.metadata.name, revision(nodeset.spec)
-    found: dict[str, tuple[int, bool]] = {}
+    known_claims: dict[str, tuple[int, bool]] = {}
     """By name: the ordinal, and whether it is on its way out."""
     ours: set[int] = set()
     for claim in claims:
         ordinal, is_ending = claim_ordinal(name, claim.metadata.name), claim.metadata.deletion_timestamp is not None
         if ordinal is not None:
-            found[claim.metadata.name] = ordinal, is_ending
+            known_claims[claim.metadata.name] = ordinal, is_ending
             if not is_ending and selector(nodeset).items() <= claim.metadata.labels.items():
                 ours.add(ordinal)
 
@@ -208,8 +217,8 @@ def find_claims(nodeset: NodeSet, pods: Mapping[int, WorkerPod], claims: Iterabl
     waiting = {ordinal for ordinal, pod in pods.items() if pod.machine is None and not pod.terminating and pod.revision == present}
     return Claims(
         owned=frozenset(ours),
-        ending=frozenset(ordinal for claim, (ordinal, is_ending) in found.items() if is_ending and claim in names(ordinal)),
-        missing=frozenset(ordinal for ordinal in waiting if not names(ordinal) <= found.keys()),
+        ending=frozenset(ordinal for claim, (ordinal, is_ending) in known_claims.items() if is_ending and claim in names(ordinal)),
+        missing=frozenset(ordinal for ordinal in waiting if not names(ordinal) <= known_claims.keys()),
     )
 
 
@@ -233,8 +242,9 @@ def worker_nodes(nodeset: NodeSet, snapshot: Snapshot, pods: Mapping[int, Worker
                 reason_by=node.reason_set_by_user,
                 reason_at=node.reason_changed_at.value,
             )
-    found = {ordinal: snapshot.nodes[node_name(name, ordinal)].results for ordinal in nodes.keys() & pods.keys()}
-    drivers = {at: driver for at, results in found.items() if (driver := _driver(results, nodeset.spec.health_checks)) is not None}
+    results_of = {ordinal: snapshot.nodes[node_name(name, ordinal)].results for ordinal in nodes.keys() & pods.keys()}
+    checks = nodeset.spec.health_checks
+    drivers = {ordinal: driver for ordinal, results in results_of.items() if (driver := _driver(results, checks)) is not None}
     for ordinal, failure in find_other_drivers(drivers).items():
         nodes[ordinal] = replace(nodes[ordinal], failures={**(nodes[ordinal].failures or {}), OTHER_DRIVER: failure})
     return nodes
@@ -242,25 +252,23 @@ def worker_nodes(nodeset: NodeSet, snapshot: Snapshot, pods: Mapping[int, Worker
 
 def _driver(results: Mapping[str, CheckResult] | None, checks: tuple[str, ...] | None) -> Driver | None:
     """The driver that a check of the set has found on the node last; None where no check looks at drivers."""
-    met = [(each.at, name, each.driver) for name, each in (results or {}).items() if each.driver and name in (checks or ())]
-    return max(met, key=lambda each: each[:2])[2] if met else None
+    drivers = [(result.at, name, result.driver) for name, result in (results or {}).items() if result.driver and name in (checks or ())]
+    return max(drivers, key=lambda entry: entry[:2])[2] if drivers else None
 
 
 def _failures(results: Mapping[str, CheckResult] | None, checks: tuple[str, ...] | None) -> Mapping[str, Failure] | None:
-    """What checks that look at the set have found. A check that is no longer declared finds nothing any more, and holds no node."""
+    """The failures of checks that look at the set. A check that is no longer declared holds no node."""
     if results is None or checks is None:
         return None
-    return {name: each for name, each in failures(results).items() if name in checks or name == LAUNCH}
+    return {name: failure for name, failure in failures(results).items() if name in checks or name == LAUNCH}
 
 
 def _failed_at(results: Mapping[str, CheckResult] | None) -> Mapping[str, float]:
-    """When each check last looked and found the node failing."""
-    return {name: at for name, each in (results or {}).items() if each.result == FAILED and (at := read_time(each.at) or 0.0) > 0}
+    return {name: at for name, result in (results or {}).items() if result.result == FAILED and (at := read_time(result.at) or 0.0) > 0}
 
 
 def _passed_for(results: Mapping[str, CheckResult] | None) -> Mapping[str, Request]:
-    """The last request for which each check has passed."""
-    return {name: each.passed_for for name, each in (results or {}).items() if each.passed_for is not None}
+    return {name: result.passed_for for name, result in (results or {}).items() if result.passed_for is not None}
 
 
 def node_job(job: Job) -> NodeJob:
@@ -298,7 +306,7 @@ def worker_pod(pod: Pod, spec: NodeSetSpec, is_being_deleted: bool = False) -> W
 
 
 def _request(text: str | None) -> str:
-    """Why a drain is asked for; empty where it is not. Somebody may give no reason."""
+    """Why a drain is requested; empty if none is."""
     return "" if text is None else printable(text)[:_LONGEST_WORDS] or "no reason given"
 
 

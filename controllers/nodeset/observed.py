@@ -1,4 +1,4 @@
-"""All that a plan for one set looks at: its workers, and what is known beside them, in parts. No decision is made here."""
+"""All that a plan for one set looks at: its workers, and what is known beside them, in parts. Decides nothing."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,8 +1,4 @@
-"""Decides what to do for one set, from one observation of it. Pure: the same observation gives the same plan.
-
-The laws of docs/design.md section 5 live in the parts, one file each in plans/. A plan that touches a Slurm node or deletes a pod
-`needs_fresh_reading`: it may only be carried out when the reading behind it was asked for after the present round began.
-"""
+"""Decides what to do for one set, from one observation of it. Pure. The laws of docs/design.md section 5 are in `plans`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -96,14 +92,14 @@ def plan_nodeset(nodeset: NodeSet, observed: Observed) -> Plan:
     gone = find_leaving(nodeset, observed, wanted, rolled, ghosts)
     remedies = without(remedies, gone)
     leaving = {**dict.fromkeys(sorted(repaired), REMEDY), **gone}
-    kept = repaired.difference(gone, remedies.recreate).union(ordinals_of(resized))
+    pods_to_keep = repaired.difference(gone, remedies.recreate).union(ordinals_of(resized))
     causes = find_causes(nodeset, observed, wanted, leaving)
     drains = plan_drains(nodeset, observed, wanted, causes, remedies.is_systemic)
     drained = [ordinal for ordinals in drains.drain.values() for ordinal in ordinals]
     return Plan(
         wanted,
         create,
-        deletions=plan_deletions(nodeset, observed, leaving.keys() - kept, unbound),
+        deletions=plan_deletions(nodeset, observed, leaving.keys() - pods_to_keep, unbound),
         labels=plan_labels(observed, ghosts),
         disks=disks,
         drains=drains,

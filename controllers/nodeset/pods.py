@@ -52,7 +52,7 @@ def build_pod(nodeset: NodeSet, ordinal: int, pinned_to: str | None = None) -> M
     """The pod of an ordinal; busy until Slurm says otherwise. `pinned_to` is the Kubernetes node it must run on."""
     template = nodeset.spec.template
     name = node_name(nodeset.metadata.name, ordinal)
-    own = {**selector(nodeset), labels.REVISION: revision(nodeset.spec), labels.BUSY: "true"}
+    pod_labels = {**selector(nodeset), labels.REVISION: revision(nodeset.spec), labels.BUSY: "true"}
     spec: Manifest = {**without_nulls(template.spec), "hostname": name}
     if pinned_to is not None:
         spec["affinity"] = _on_node(spec.get("affinity"), pinned_to)
@@ -67,7 +67,7 @@ def build_pod(nodeset: NodeSet, ordinal: int, pinned_to: str | None = None) -> M
         "kind": "Pod",
         "metadata": {
             **_about(nodeset, name),
-            "labels": {**template.metadata.labels, **own},
+            "labels": {**template.metadata.labels, **pod_labels},
             **({"annotations": template.metadata.annotations} if template.metadata.annotations else {}),
         },
         "spec": spec,
@@ -75,12 +75,12 @@ def build_pod(nodeset: NodeSet, ordinal: int, pinned_to: str | None = None) -> M
 
 
 def without_nulls(value: Any) -> Any:
-    """The same without keys that are null, however deep: the API server keeps these, and means that they are not there."""
+    """The same without keys that are null, at any depth: the API server keeps them, although they mean that the key is absent."""
     if isinstance(value, dict):
         fields = cast(dict[str, Any], value)
-        return {key: without_nulls(each) for key, each in fields.items() if each is not None}
+        return {key: without_nulls(field) for key, field in fields.items() if field is not None}
     if isinstance(value, list):
-        return [without_nulls(each) for each in cast(list[Any], value) if each is not None]
+        return [without_nulls(item) for item in cast(list[Any], value) if item is not None]
     return value
 
 

@@ -1,9 +1,7 @@
-"""Runs rounds, one set at a time: observe, plan, write, report. Thin: decisions are in `plan`, words for people in `status`.
+"""Runs rounds, one set at a time: observe, plan, write, report. Thin: decisions are in `plan`, texts in `status`.
 
-A round may be killed between any two writes; the next round observes again and resumes. Whatever could hurt a job is only done from a
-reading of Slurm that was requested after the round began. A round first protects jobs, then adds, then takes away, and reports last.
-
-What takes long for thousands of nodes is pure, and runs in a thread: the event loop renews the lease meanwhile, and answers probes.
+A round first protects jobs, then adds, then takes away, and reports last. Pure work that may take long runs in a thread: the event loop
+must renew the lease and answer probes meanwhile.
 """
 
 import asyncio
@@ -69,11 +67,11 @@ class Reconciler:
         return await run_round(Round(self.world, key, nodeset, self._memories.setdefault(key, SetMemory())))
 
     async def report_defect(self, key: Key, error: Exception) -> None:
-        """Says in a set's status that its round ended with an error that nobody thought of."""
+        """Reports an unexpected error of a round in the set's status."""
         await report_defect(self.world, key, error)
 
     def note_waking(self, name: str, is_waking: bool, now: float) -> None:
-        """Slurm wants that node up, or no longer does."""
+        """Notes whether Slurm wants a node up."""
         if is_waking:
             self.world.waking.setdefault(name, now)
         else:
@@ -149,7 +147,7 @@ async def _observe_and_plan(round_: Round) -> tuple[Observed, Plan]:
 
 
 def _note_revision(round_: Round) -> None:
-    """Failed pods of an older template are tried again at once: somebody has corrected the set."""
+    """Failed pods are tried again at once when the template has changed: somebody has corrected the set."""
     present = build.revision(round_.nodeset.spec)
     if round_.memory.revision not in ("", present):
         round_.world.retries.drop(round_.key)

@@ -1,7 +1,6 @@
-"""When the controller drained which nodes, and how far repairs are, as the set's status keeps it: all that a new leader knows. Pure.
+"""When the controller drained which nodes, and how far repairs are, as the set's status records it for the next leader. Pure.
 
-Time is the controller's own. Slurm's time of a reason would not do: slurmctld's clock is another, and a reason that it rewrites or
-clears takes its time along. A status that cannot be read counts as empty: the time of our drains starts again then.
+Times are by the controller's clock. slurmctld's clock is another, and Slurm loses the time of a reason that it rewrites or clears.
 """
 
 from collections.abc import Mapping
@@ -23,15 +22,15 @@ def build_records(nodeset: str, drained_at: Mapping[int, float]) -> tuple[DrainR
 
 
 def read_records(nodeset: str, records: tuple[DrainRecord, ...]) -> dict[int, float]:
-    """What `build_records` wrote, in seconds since 1970."""
-    found: dict[int, float] = {}
+    """What `build_records` wrote, in seconds since 1970. A record that cannot be read is left out: the time of that drain starts again."""
+    drained_at: dict[int, float] = {}
     for record in records:
         try:
             at, names = _seconds(record.since), expand(record.nodes)
         except (ValueError, HostlistError):
             continue
-        found |= {ordinal: at for name in names if (ordinal := ordinal_of(nodeset, name)) is not None}
-    return found
+        drained_at |= {ordinal: at for name in names if (ordinal := ordinal_of(nodeset, name)) is not None}
+    return drained_at
 
 
 def build_repairs(nodeset: str, repairs: Repairs) -> tuple[RepairRecord, ...]:
@@ -39,25 +38,27 @@ def build_repairs(nodeset: str, repairs: Repairs) -> tuple[RepairRecord, ...]:
     alike: dict[Repair, list[int]] = {}
     for ordinal, repair in repairs.nodes.items():
         alike.setdefault(repair, []).append(ordinal)
-    return tuple(_repair_record(range_text(nodeset, alike[repair]), repair) for repair in sorted(alike, key=lambda each: min(alike[each])))
+    return tuple(
+        _repair_record(range_text(nodeset, alike[repair]), repair) for repair in sorted(alike, key=lambda repair: min(alike[repair]))
+    )
 
 
 def read_repairs(nodeset: str, status: NodeSetStatus) -> Repairs:
     """What `build_repairs` wrote. A record that cannot be read is left out: that repair begins anew."""
-    found: dict[int, Repair] = {}
+    repairs: dict[int, Repair] = {}
     for record in status.repairs:
         try:
             names = expand(record.nodes)
-            steps = tuple(TakenStep(each.step, _seconds(each.at), each.machine) for each in record.steps)
+            steps = tuple(TakenStep(step.step, _seconds(step.at), step.machine) for step in record.steps)
             since, began, asked_at = _seconds(record.since), _seconds(record.began), _seconds(record.asked) if record.asked else None
         except (ValueError, HostlistError):
             continue
         repair = Repair(record.state, since, began, record.pod, record.machine, record.boot, asked_at, steps)
-        found |= {ordinal: repair for name in names if (ordinal := ordinal_of(nodeset, name)) is not None}
+        repairs |= {ordinal: repair for name in names if (ordinal := ordinal_of(nodeset, name)) is not None}
     try:
-        return Repairs(found, _seconds(status.systemic_since) if status.systemic_since else None)
+        return Repairs(repairs, _seconds(status.systemic_since) if status.systemic_since else None)
     except ValueError:
-        return Repairs(found)
+        return Repairs(repairs)
 
 
 def rfc3339_or_empty(at: float | None) -> str:
@@ -66,7 +67,7 @@ def rfc3339_or_empty(at: float | None) -> str:
 
 
 def _repair_record(nodes: str, repair: Repair) -> RepairRecord:
-    steps = tuple(TakenStepRecord(each.step, _text(each.at), each.machine) for each in repair.steps)
+    steps = tuple(TakenStepRecord(step.step, _text(step.at), step.machine) for step in repair.steps)
     times = _text(repair.since), _text(repair.began)
     return RepairRecord(nodes, repair.state, *times, repair.pod, repair.machine, repair.boot, rfc3339_or_empty(repair.asked_at), steps)
 

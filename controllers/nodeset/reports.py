@@ -1,4 +1,4 @@
-"""Tells people: the status and its events, and metrics. Thin; the words are in `status` and `events`."""
+"""Reports to people: the status, its events, and metrics. Thin; the texts are in `status` and `events`."""
 
 import asyncio
 from collections import Counter
@@ -31,7 +31,7 @@ class _Conditions(msgspec.Struct):
 
 
 class _Reported(msgspec.Struct):
-    """What a set says of itself already, whatever the rest of it is."""
+    """The conditions of a set that cannot be decoded otherwise."""
 
     status: _Conditions = msgspec.field(default_factory=_Conditions)
 
@@ -61,9 +61,9 @@ async def report(round_: Round, observed: Observed, plan: Plan) -> None:
 
 
 async def report_unread(world: World, unread: Unread) -> None:
-    """Says in the status of a set that no version of it could be decoded. Raises ApiError.
+    """Reports in the status of a set that no version of it could be decoded. Raises ApiError.
 
-    What is there is compared first: each write brings news of the object, which would bring the next write.
+    The present status is compared first: each write changes the object, and would cause the next write.
     """
     fault = msgspec.structs.replace(unreadable(unread, has_earlier=False), last_transition_time=world.now_text())
     if _is_reported(unread.raw, fault):
@@ -73,23 +73,22 @@ async def report_unread(world: World, unread: Unread) -> None:
 
 
 def _is_reported(raw: bytes, fault: Condition) -> bool:
-    """True when the object's status has that condition already."""
     try:
-        found = msgspec.json.decode(raw, type=_Reported).status.conditions
+        conditions = msgspec.json.decode(raw, type=_Reported).status.conditions
     except msgspec.DecodeError:
         return False
     content = fault.type, fault.message, fault.observed_generation
-    return any((condition.type, condition.message, condition.observed_generation) == content for condition in found)
+    return any((condition.type, condition.message, condition.observed_generation) == content for condition in conditions)
 
 
 async def report_defect(world: World, key: Key, error: Exception) -> None:
-    """A round ended with an error that nobody thought of: the set's status says so. Best effort."""
+    """Reports an unexpected error of a round in the set's status. Best effort."""
     nodeset = world.nodesets.get(key)
     if nodeset is None:
         return
     message = f"{type(error).__name__}: {error}. A defect of the controller; its log has the details. Nothing is done to this set."
-    others = [condition for condition in nodeset.status.conditions if condition.type != "Reconciled"]
-    conditions = [*others, dated(nodeset, Condition("Reconciled", "False", "Defect", message), world.now_text())]
+    other_conditions = [condition for condition in nodeset.status.conditions if condition.type != "Reconciled"]
+    conditions = [*other_conditions, dated(nodeset, Condition("Reconciled", "False", "Defect", message), world.now_text())]
     try:
         await world.writer.patch_status(
             NODESETS_WRITTEN, key, {"phase": "Degraded", "why": cut(message), "conditions": msgspec.to_builtins(conditions)}
@@ -108,25 +107,25 @@ def count(round_: Round, observed: Observed, plan: Plan, causes: Mapping[int, tu
         return
     _count_repairs(round_, name, observed.repairs, plan.remedies)
     states = Counter(category(node.state) for node in observed.nodes.values())
-    held = Counter((cause.name, cause.wish) for each in causes.values() for cause in each)
+    cause_counts = Counter((cause.name, cause.wish) for node_causes in causes.values() for cause in node_causes)
     _set_all(metrics.NODES, name, {(state,): number for state, number in states.items()}, round_.memory.counted_states)
-    _set_all(metrics.CAUSES, name, held, round_.memory.counted_causes)
+    _set_all(metrics.CAUSES, name, cause_counts, round_.memory.counted_causes)
 
 
 def _count_repairs(round_: Round, name: str, before: Repairs, remedies: Remedies) -> None:
-    """The metrics of repairs. A step counts when it is recorded, which it is once."""
+    """A step counts when it is recorded, which happens once."""
     metrics.SYSTEMIC.labels(name).set(remedies.is_systemic)
-    states = Counter(each.state for each in remedies.repairs.nodes.values())
+    states = Counter(repair.state for repair in remedies.repairs.nodes.values())
     _set_all(metrics.REPAIRS, name, {(state,): number for state, number in states.items()}, round_.memory.counted_repairs)
     for ordinal, repair in remedies.repairs.nodes.items():
-        known = before.nodes[ordinal].steps if ordinal in before.nodes else ()
+        known_steps = before.nodes[ordinal].steps if ordinal in before.nodes else ()
         for step in repair.steps:
-            if step not in known:
+            if step not in known_steps:
                 metrics.STEPS.labels(name, step.step).inc()
 
 
 def _set_all(gauge: Gauge, name: str, numbers: Mapping[tuple[str, ...], int], counted: set[tuple[str, ...]]) -> None:
-    """Sets a gauge by its further labels; one that was there before, and is not any more, is 0."""
+    """Sets a gauge by its further labels, and sets those that are no longer present to 0."""
     counted.update(numbers)
     for labels in counted:
         gauge.labels(name, *labels).set(numbers.get(labels, 0))

@@ -25,7 +25,7 @@ class Retries:
     _nodes: dict[Key, dict[int, _Node]] = field(default_factory=dict[Key, dict[int, _Node]])
 
     def note(self, key: Key, failed: Iterable[int], now: float) -> None:
-        """These are down now: each new failure doubles the pause."""
+        """Notes which nodes are down now. Each new failure doubles the pause."""
         nodes = self._nodes.setdefault(key, {})
         down = set(failed)
         for ordinal in down:
@@ -37,28 +37,28 @@ class Retries:
             node.is_down = ordinal in down
 
     def forget(self, key: Key, registered: Iterable[int]) -> None:
-        """These came up: their next failure is their first."""
+        """Forgets the failures of nodes that came up."""
         nodes = self._nodes.get(key, {})
         for ordinal in registered:
             nodes.pop(ordinal, None)
 
     def failures(self, key: Key, ordinal: int) -> int:
-        """How often in a row it has failed."""
+        """How often in a row a node has failed."""
         node = self._nodes.get(key, {}).get(ordinal)
         return 0 if node is None else node.failures
 
     def drop(self, key: Key) -> None:
-        """The set is gone."""
+        """Forgets all failures of a set."""
         self._nodes.pop(key, None)
 
     def held(self, key: Key, now: float) -> frozenset[int]:
-        """These are left alone for now."""
+        """Ordinals that are left alone for now."""
         return frozenset(self.until(key, now))
 
     def until(self, key: Key, now: float) -> dict[int, float]:
-        """When each of these is tried again."""
+        """When each ordinal that is left alone is tried again."""
         return {ordinal: node.until for ordinal, node in self._nodes.get(key, {}).items() if now < node.until}
 
     def next_s(self, key: Key, now: float) -> float:
-        """Seconds until the first of these may be tried again; infinite when none waits."""
+        """Seconds until the next ordinal is tried again; infinite when none waits."""
         return min((at - now for at in self.until(key, now).values()), default=float("inf"))

@@ -1,4 +1,4 @@
-"""What a round works with: the world that all rounds share, and the round of one set with its errors. No decision is made here."""
+"""What a round works with: the world that all rounds share, and the round of one set with its errors. Decides nothing."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -79,11 +79,11 @@ class World:
         """The claims with the set's labels, and those whose names its pods use."""
         space, name = nodeset.metadata.key
         stems = {build.claim_name(template.metadata.name, name) for template in nodeset.spec.volume_claim_templates}
-        found = [
+        claims = [
             *self.claims.by_index("nodeset", (space, name)),
             *(claim for stem in stems for claim in self.claims.by_index("stem", (space, stem))),
         ]
-        return list({claim.metadata.name: claim for claim in found}.values())
+        return list({claim.metadata.name: claim for claim in claims}.values())
 
     def now_text(self) -> str:
         """The time as Kubernetes writes it."""
@@ -115,9 +115,9 @@ class Round:
     """Objects of Slurm nodes were left to the next round."""
 
     async def attempt(self, what: str, write: Awaitable[object]) -> bool:
-        """Makes a write. An error is noted for the status, and the round goes on with whatever does not depend on it.
+        """Makes a write. An error is noted for the status, and the round continues with what does not depend on the write.
 
-        True when it may have been done: it was answered, or the answer was lost.
+        True if the write may have been done: it was answered, or the answer was lost.
         """
         try:
             await write
@@ -135,7 +135,7 @@ class Round:
         log.warning("failed", nodeset=self.nodeset.metadata.name, what=what, error=str(error))
 
     def fail_any(self, what: str, results: Iterable[object]) -> bool:
-        """Notes the first error of a batch, and says whether there was any. An object that exists or is gone already is no error."""
+        """Notes the first error of a batch; True if there was one. An object that exists or is gone already is no error."""
         for result in results:
             if isinstance(result, Outdated):
                 self.came_too_late = True
@@ -146,11 +146,11 @@ class Round:
         return False
 
     def is_fresh_for_deletion(self) -> bool:
-        """True as long as the reading of the round is good for taking a pod away: a job may have come since."""
+        """True while the reading of the round is recent enough to delete a pod: a job may have come since."""
         return self.world.clock.now() - self.asked_at <= DELETION_FRESH_S
 
     def is_fresh_for_slurm(self) -> bool:
-        """True as long as the reading of the round is good for a request to Slurm."""
+        """True while the reading of the round is recent enough for a request to Slurm."""
         return self.world.slurm_writer.is_fresh(self.asked_at)
 
     def may_be_in_time(self) -> bool:
@@ -158,7 +158,7 @@ class Round:
         return self.memory.late_since is None or self.world.slurm_writer.is_quick(self.reading_took_s)
 
     def note_lateness(self) -> None:
-        """Remembers whether requests to Slurm came too late; a round without a reading says nothing of that."""
+        """Remembers whether requests to Slurm came too late, if the round had a reading."""
         if not self.has_no_reading:
             self.memory.note_late(self.is_late, self.world.clock.now())
 

@@ -1,4 +1,4 @@
-"""When a set is looked at again. No decision about the set is made here."""
+"""When a set is looked at again. Decides nothing about the set."""
 
 from dataclasses import dataclass
 

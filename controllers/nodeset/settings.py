@@ -1,4 +1,4 @@
-"""What the Deployment tells the controller, all of it in its environment; components/controllers.py sets it. Every fault at once."""
+"""The controller's settings, all from its environment, which components/controllers.py sets. All faults are reported at once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -50,24 +50,24 @@ def to_environment(settings: Settings) -> dict[str, str]:
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
     """Raises SettingsError."""
-    said = Environment(environment)
-    said.need({**CLUSTER, **SLURM, **POD})
-    ec2, token = said.text(variables.EC2), said.text(variables.EC2_TOKEN)
+    reader = Environment(environment)
+    reader.need({**CLUSTER, **SLURM, **POD})
+    ec2, token = reader.text(variables.EC2), reader.text(variables.EC2_TOKEN)
     if bool(ec2) != bool(token):
-        said.faults.append(
+        reader.faults.append(
             f"{variables.EC2} and {variables.EC2_TOKEN} go together: the URL of the program for EC2, and the file with its token"
         )
     settings = Settings(
-        cluster=said.text(variables.CLUSTER),
-        namespace=said.text(variables.NAMESPACE),
-        slurmrestd=said.text(variables.SLURMRESTD),
-        jwt_key=Path(said.text(variables.JWT_KEY)),
-        identity=said.text("POD_NAME"),
+        cluster=reader.text(variables.CLUSTER),
+        namespace=reader.text(variables.NAMESPACE),
+        slurmrestd=reader.text(variables.SLURMRESTD),
+        jwt_key=Path(reader.text(variables.JWT_KEY)),
+        identity=reader.text("POD_NAME"),
         ec2=Ec2Program(ec2, Path(token)) if ec2 else None,
-        port=said.port(),
-        probe_port=said.probe_port(),
-        log_level=said.log_level(),
-        writes_per_s=said.number(variables.WRITES_PER_S, WRITES_PER_S),
+        port=reader.port(),
+        probe_port=reader.probe_port(),
+        log_level=reader.log_level(),
+        writes_per_s=reader.number(variables.WRITES_PER_S, WRITES_PER_S),
     )
-    said.check()
+    reader.check()
     return settings

@@ -1,7 +1,6 @@
-"""The only way to write to Slurm. Right before each request is sent, it is checked that this process leads and its reading is fresh.
+"""The only way to write to Slurm: each request is sent only while this process leads and the reading behind it is fresh.
 
-A round may be held up between its reading and its writes, by an API server that asks for a rest for instance. A job may have started on a
-node meanwhile whose jobs the old reading would have cancelled. A request that comes too late is not sent; the next round looks again.
+A round may be held up between its reading and its writes, and a job may have started meanwhile. The next round looks again.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,13 +24,13 @@ class SlurmWriter:
     """Every call raises SlurmError when the request was not sent, not answered or refused; `asked_at` is when the reading was asked for."""
 
     def __init__(self, client: SlurmClient, clock: Clock, may_write: Callable[[], bool] = lambda: True) -> None:
-        """`may_write` is asked right before each request: a process that was frozen for a while must not write after its lease."""
+        """`may_write` is called right before each request: a process that was frozen must not write after its lease."""
         self._client = client
         self._clock = clock
         self._may_write = may_write
 
     def is_fresh(self, asked_at: float) -> bool:
-        """True while a reading is good for a request."""
+        """True while a reading is recent enough for a request."""
         return self._clock.now() - asked_at <= FRESH_S
 
     @staticmethod
@@ -50,7 +49,7 @@ class SlurmWriter:
         await self._client.release_nodes(names)
 
     async def place_nodes(self, names: Iterable[str], topology: str | None, features: Iterable[str] | None, asked_at: float) -> None:
-        """Says where nodes are, and which features they have."""
+        """Sets where nodes are, and which features they have."""
         self._check(asked_at)
         await self._client.place_nodes(names, topology, features)
 

@@ -1,4 +1,4 @@
-"""Says what is, and why: counts, phase, and conditions with their times. Pure; the words are mostly in `conditions`."""
+"""The status of a set: counts, phase, and conditions with their times. Pure; most texts are in `conditions`."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -76,7 +76,7 @@ def with_fault(nodeset: NodeSet, present: NodeSetStatus, unread: Unread, now_tex
 
 
 def unreadable(unread: Unread, has_earlier: bool) -> Condition:
-    """Says which part of a set cannot be decoded, and what happens meanwhile."""
+    """The condition that names the undecodable part of a set, and what happens meanwhile."""
     meta = unread.metadata
     meanwhile = "Until then the version before it is followed." if has_earlier else "Nothing is done to this set until then."
     message = f"The object cannot be read: {unread.fault}. Correct it: kubectl -n {meta.namespace} edit nodeset {meta.name}. {meanwhile}"
@@ -84,7 +84,7 @@ def unreadable(unread: Unread, has_earlier: bool) -> Condition:
 
 
 def _summary(nodeset: NodeSet, plan: Plan, conditions: Sequence[Condition], workers: Sequence[Worker], ready: int) -> tuple[str, str]:
-    """Phase and a line of words, the most pressing first."""
+    """Phase and reason: the most pressing fact."""
     by_type = {condition.type: condition for condition in conditions}
     leaving = [worker for worker in workers if worker.pod is not None and worker.ordinal not in plan.wanted]
     busy = [worker.ordinal for worker in leaving if not worker.may_go]
@@ -113,7 +113,7 @@ def _summary(nodeset: NodeSet, plan: Plan, conditions: Sequence[Condition], work
 
 
 def dated(nodeset: NodeSet, condition: Condition, now_text: str) -> Condition:
-    """The condition with its time: that of the last turn, where it has not turned since."""
+    """The condition with the time when its status last changed."""
     before = next((known for known in nodeset.status.conditions if known.type == condition.type), None)
     since = before.last_transition_time if before is not None and before.status == condition.status else now_text
     return Condition(
@@ -127,9 +127,9 @@ def dated(nodeset: NodeSet, condition: Condition, now_text: str) -> Condition:
 
 
 def cut(message: str) -> str:
-    """What a person can take in, and an event takes, with what to do in front: lists of a thousand nodes come last in a message."""
+    """Cuts a message to the length that an event may have. What to do comes first in a message, lists of nodes last."""
     if len(message.encode()) <= _LONGEST:
         return message
     head = message.encode()[: _LONGEST - 4].decode(errors="ignore")
-    whole, _, rest = head.rpartition(",")
-    return (whole if whole and len(rest) < _LONGEST_ITEM else head) + " ..."
+    complete, _, partial = head.rpartition(",")
+    return (complete if complete and len(partial) < _LONGEST_ITEM else head) + " ..."

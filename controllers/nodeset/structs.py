@@ -240,7 +240,7 @@ class NodeSet(_Struct, frozen=True):
     @property
     def waits_for_checks(self) -> bool:
         """True when a check may look, in a reservation, at a node on which none has failed."""
-        are_repaired = self.spec.asks_for_checks and any(each.state != "InService" for each in self.status.repairs)
+        are_repaired = self.spec.asks_for_checks and any(repair.state != "InService" for repair in self.status.repairs)
         return are_repaired or bool(self.spec.checks_before_jobs)
 
 

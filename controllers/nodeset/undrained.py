@@ -1,4 +1,4 @@
-"""The condition that says which nodes of a set are drained by others, by checks, for their machines, or on request. Pure."""
+"""The condition that lists nodes drained by others, by checks, for their machines, or on request. Pure."""
 
 from collections.abc import Iterable, Mapping
 
@@ -38,7 +38,7 @@ def build_undrained(name: str, workers: Iterable[Worker], observed: Observed) ->
         parts.append(f"{_by_reason(name, foreign)}. These are left alone; lift with: scontrol update nodename=... {verb}")
     if failing:
         parts.append(f"{_by_reason(name, failing)}. These are lifted once the checks that look at them pass")
-    parts += [_of_machines(name, each, observed) for each in (cordoned, announced) if each]
+    parts += [_of_machines(name, workers_by_machine, observed) for workers_by_machine in (cordoned, announced) if workers_by_machine]
     if requested:
         first = node_name(name, min(min(ordinals) for ordinals in requested.values()))
         lift = f"each is lifted once its pod has the annotation no more: kubectl annotate pod {first} {annotations.DRAIN_REQUESTED}-"
@@ -46,7 +46,7 @@ def build_undrained(name: str, workers: Iterable[Worker], observed: Observed) ->
     if not parts:
         return Condition("Undrained", "True", "NoneDrained")
     kinds = (foreign, "DrainedByOthers"), (failing, "ChecksFail"), (cordoned, "Cordoned"), (announced, "MaintenanceAnnounced")
-    reason = next((reason for found, reason in kinds if found), "DrainRequested")
+    reason = next((reason for nodes, reason in kinds if nodes), "DrainRequested")
     return Condition("Undrained", "False", reason, ". ".join(parts))
 
 
@@ -56,7 +56,7 @@ def _by_reason(name: str, by_reason: Mapping[str, list[int]]) -> str:
 
 
 def _of_machines(name: str, by_machine: Mapping[str, list[Worker]], observed: Observed) -> str:
-    """The machine with the most nodes, and how many more there are."""
+    """The machine with the most nodes, and the number of the others."""
     machine, workers = max(by_machine.items(), key=lambda entry: len(entry[1]))
     known, node = observed.machines.get(machine), workers[0].node
     is_cordon = node is not None and node.reason.startswith(CORDON)
@@ -72,6 +72,6 @@ def _of_machines(name: str, by_machine: Mapping[str, list[Worker]], observed: Ob
         why = f"maintenance was announced for {written(node.reason).removeprefix(MAINTENANCE) if node is not None else machine}"
     else:
         why = f"maintenance was announced for {machine} and its Kubernetes node is deleted"
-    others = len(by_machine) - 1
-    more = f"; {others} {'machine' if others == 1 else 'machines'} more likewise" if others else ""
+    other_machines = len(by_machine) - 1
+    more = f"; {other_machines} {'machine' if other_machines == 1 else 'machines'} more likewise" if other_machines else ""
     return f"{range_text(name, [worker.ordinal for worker in workers])} drained, as {why}{more}; {lift}"

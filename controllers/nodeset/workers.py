@@ -1,4 +1,4 @@
-"""What is known of each worker of a set: its pod from Kubernetes, its node from Slurm, side by side. No decision is made here."""
+"""What is known of each worker of a set: its pod from Kubernetes and its node from Slurm, side by side. Decides nothing."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -176,7 +176,7 @@ class Machine:
     @property
     def announced(self) -> str:
         """The maintenance that was announced for it and that keeps jobs away, by its name; empty without one."""
-        return min((each.name for each in self.causes if each.kind == "maintenance" and each.wish != "none"), default="")
+        return min((cause.name for cause in self.causes if cause.kind == "maintenance" and cause.wish != "none"), default="")
 
 
 @dataclass(frozen=True)
@@ -269,7 +269,7 @@ class Worker:
     @property
     def fault(self) -> str:
         """The reason of a drain for what checks have found, the most urgent failure; empty where none asks for a drain."""
-        holding = {name: each for name, each in ((self.node.failures if self.node else None) or {}).items() if each.drains}
+        holding = {name: failure for name, failure in ((self.node.failures if self.node else None) or {}).items() if failure.drains}
         if not holding:
             return ""
         name = min(holding, key=lambda name: (KINDS.index(holding[name].kind), name))

@@ -1,7 +1,6 @@
 """Which health checks are started before a node takes its first job on a machine. Pure; part of `plan`.
 
-The worker drains its node before slurmd starts, so no job comes in between. The drain stays until every check has passed on that machine,
-by the node's `Extra` in Slurm: unknown keeps the node out. A check that fails has a drain of its own, like any other failure.
+The worker drains its node before slurmd starts. The drain stays until every check has passed on that machine: unknown keeps the node out.
 """
 
 from controllers.nodeset.observed import Observed
@@ -10,7 +9,7 @@ from controllers.nodeset.workers import Worker
 from slurm.check_results import Request
 
 LATE_S = 900
-"""A node that waits for its checks for longer, in seconds, is told by a condition of its set."""
+"""A condition of the set reports nodes that have waited for their checks for longer, in seconds."""
 
 
 def waits_for_checks(observed: Observed, worker: Worker) -> bool:
@@ -25,8 +24,10 @@ def find_late(observed: Observed) -> dict[int, tuple[str, ...]]:
 
 
 def plan_admission(observed: Observed) -> dict[str, dict[int, Request]]:
-    """The checks to start now, and for which machines, one after another. A failure is looked at by the schedule of its check, and again
-    here after a while where it has not drained the node."""
+    """The checks to start now, one after another on each node, and the machines that they are for.
+
+    A failed check runs again by its schedule. It is started here again after a while if it has not drained the node.
+    """
     checks: dict[str, dict[int, Request]] = {}
     for ordinal, missing in observed.unchecked.items():
         worker, identity = observed.worker(ordinal), observed.identity_of(observed.worker(ordinal))

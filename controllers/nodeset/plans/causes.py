@@ -1,6 +1,6 @@
-"""Why each node of a set is out of service, or may soon be: every cause at once, with what happens next. Pure.
+"""Why each node of a set is out of service, or may soon be: every cause at once, with what happens next. Pure; for reports only.
 
-Slurm has one reason a node; here are all. They come from the same readings as the plan, and no decision is made by them.
+The causes come from the same readings as the plan.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -42,7 +42,7 @@ KUBERNETES_ADMINISTRATOR = "administrator of Kubernetes"
 _LOST = ("machine-not-ready", "down")
 """Causes that drain no node, and that a repair ends all the same."""
 _LONGEST = 500
-"""Characters of evidence: the words of others have no bound of their own."""
+"""Characters of evidence: texts of others have no limit."""
 
 
 def find_causes_of(nodeset: NodeSet, observed: Observed, plan_reasons: Mapping[int, str]) -> dict[int, tuple[Cause, ...]]:
@@ -52,10 +52,10 @@ def find_causes_of(nodeset: NodeSet, observed: Observed, plan_reasons: Mapping[i
     """
     if observed.nodes is None:
         return {}
-    found = {
+    causes_of = {
         worker.ordinal: in_order(_causes(nodeset, observed, worker, plan_reasons.get(worker.ordinal, ""))) for worker in observed.workers()
     }
-    return {ordinal: causes for ordinal, causes in found.items() if causes}
+    return {ordinal: causes for ordinal, causes in causes_of.items() if causes}
 
 
 def find_faults(nodeset: NodeSet, observed: Observed, worker: Worker, kinds: Collection[Kind]) -> dict[str, Wish]:
@@ -81,7 +81,7 @@ def _causes(nodeset: NodeSet, observed: Observed, worker: Worker, reason: str) -
     yield from _own(nodeset, worker, reason)
     yield from _of_machine(observed, worker)
     yield from _of_pod(nodeset, worker)
-    inherited = {f"check/{name}": each for name, each in find_inherited(observed, worker).items()}
+    inherited = {f"check/{name}": failure for name, failure in find_inherited(observed, worker).items()}
     for cause in _of_checks(nodeset, worker):
         yield _inherited(nodeset, worker, cause, inherited[cause.name]) if cause.name in inherited else cause
     yield from _of_admission(nodeset, observed, worker)
@@ -90,7 +90,7 @@ def _causes(nodeset: NodeSet, observed: Observed, worker: Worker, reason: str) -
 
 
 def _own(nodeset: NodeSet, worker: Worker, reason: str) -> Iterable[Cause]:
-    """Why the controller itself takes the worker away; after that, until the next pod is up, why it has."""
+    """Why the controller itself takes the worker away; after that, until the next pod is up, why it did."""
     since = "" if worker.drained_at is None else rfc3339(worker.drained_at)
     is_over = not reason and worker.has_our_drain and not (worker.pod is not None and worker.pod.ready and not worker.pod.terminating)
     if is_over and worker.node is not None:
@@ -122,7 +122,6 @@ def _departure(nodeset: NodeSet) -> str:
 
 
 def _of_machine(observed: Observed, worker: Worker) -> Iterable[Cause]:
-    """What Kubernetes says of the machine that the pod is on."""
     pod, machine = worker.pod, observed.machine_of(worker)
     if pod is None or pod.machine is None:
         return
@@ -141,11 +140,11 @@ def _of_machine(observed: Observed, worker: Worker) -> Iterable[Cause]:
         after = f"Jobs may still run. See: kubectl describe node {pod.machine}. When it is off for good: kubectl delete node {pod.machine}"
         evidence = f"{pod.machine} does not answer Kubernetes"
         yield Cause("machine-not-ready", "node", "Kubernetes", evidence, f"kubelet of {pod.machine}", after, "none")
-    for each in machine.causes:
-        lifted = " Then the drain is lifted." if each.kind == "maintenance" and each.wish != "none" else ""
+    for cause in machine.causes:
+        lifted = " Then the drain is lifted." if cause.kind == "maintenance" and cause.wish != "none" else ""
         after = f"It ends when Kubernetes shows it no more: kubectl describe node {pod.machine}.{lifted}"
-        evidence, owner = _cut(f"{pod.machine}: {each.evidence}"), f"what sets it on {pod.machine}"
-        yield Cause(each.name, each.kind, "Kubernetes", evidence, owner, after, each.wish, _second_of(each.since))
+        evidence, owner = _cut(f"{pod.machine}: {cause.evidence}"), f"what sets it on {pod.machine}"
+        yield Cause(cause.name, cause.kind, "Kubernetes", evidence, owner, after, cause.wish, _second_of(cause.since))
 
 
 def _of_pod(nodeset: NodeSet, worker: Worker) -> Iterable[Cause]:
@@ -164,19 +163,21 @@ def _of_pod(nodeset: NodeSet, worker: Worker) -> Iterable[Cause]:
 
 
 def _of_checks(nodeset: NodeSet, worker: Worker) -> Iterable[Cause]:
-    """What health checks have found and not seen mended; where that cannot be read, what the drain says."""
+    """What health checks have found and not seen mended; if that cannot be read, the reason of the drain."""
     node = worker.node
     if node is None:
         return
     failures = dict(node.failures or {})
     if node.failures is None and worker.is_draining and is_check(node.reason):
-        name, _, found = written(node.reason).removeprefix(CHECK).partition(": ")
-        failures.setdefault(name, Failure(_reason_at(worker), found))
-    if other := failures.pop(OTHER_DRIVER, None):
+        name, _, evidence = written(node.reason).removeprefix(CHECK).partition(": ")
+        failures.setdefault(name, Failure(_reason_at(worker), evidence))
+    if driver_failure := failures.pop(OTHER_DRIVER, None):
         after = "It ends once a check of GPUs has met the same driver on most nodes of the set: give this machine that driver."
-        held = "" if other.drains else "This one keeps taking jobs. "
-        wish = "drain" if other.drains else "none"
-        yield Cause("driver", other.kind, "health checks of GPUs", f"driver {other.found}", CONTROLLER, held + after, wish)
+        hint = "" if driver_failure.drains else "This one keeps taking jobs. "
+        wish = "drain" if driver_failure.drains else "none"
+        yield Cause(
+            "driver", driver_failure.kind, "health checks of GPUs", f"driver {driver_failure.found}", CONTROLLER, hint + after, wish
+        )
     for name, failure in failures.items():
         source, job = f"health check {name}", f"--from=cronjob/{nodeset.spec.cluster}-check-{name} {name}-now"
         after = f"The check looks again at its next run. To run it now: kubectl -n {nodeset.metadata.namespace} create job {job}"
@@ -202,9 +203,9 @@ def _told(nodeset: NodeSet, failure: Failure) -> str:
 
 def _inherited(nodeset: NodeSet, worker: Worker, cause: Cause, failure: Failure) -> Cause:
     """What a check has found on another machine: no fault of this one, and no repair begins for it."""
-    name, here = cause.name.removeprefix("check/"), (worker.pod.machine if worker.pod is not None else None) or "its machine"
-    evidence = _cut(f"not looked for on {here} yet; on {read_instance(failure.machine)[0]}, where the node was before: {failure.found}")
-    after = f"The drain is lifted once {name} has passed on {here}."
+    name, machine = cause.name.removeprefix("check/"), (worker.pod.machine if worker.pod is not None else None) or "its machine"
+    evidence = _cut(f"not looked for on {machine} yet; on {read_instance(failure.machine)[0]}, where the node was before: {failure.found}")
+    after = f"The drain is lifted once {name} has passed on {machine}."
     if name in nodeset.spec.check_jobs:
         job = job_name(nodeset.spec.cluster, name)
         after = f"{after} It is started at once. See: kubectl -n {nodeset.metadata.namespace} logs --follow job/{job}"
@@ -212,7 +213,6 @@ def _inherited(nodeset: NodeSet, worker: Worker, cause: Cause, failure: Failure)
 
 
 def _of_admission(nodeset: NodeSet, observed: Observed, worker: Worker) -> Iterable[Cause]:
-    """Which checks have to pass before the node takes its first job on this machine."""
     missing, pod = observed.unchecked.get(worker.ordinal, ()), worker.pod
     if missing and pod is not None:
         space, job = nodeset.metadata.namespace, job_name(nodeset.spec.cluster, missing[0])
@@ -244,25 +244,25 @@ def _of_others(nodeset: NodeSet, name: str, worker: Worker) -> Iterable[Cause]:
 
 
 def _down(nodeset: NodeSet, worker: Worker, name: str) -> Iterable[Cause]:
-    """DOWN by Slurm itself: nobody has set it, or Slurm has written so behind the words of others."""
+    """DOWN by Slurm itself: nobody has set it, or Slurm has added its reason to that of others."""
     node = worker.node
     if node is None or "DOWN" not in node.state.flags:
         return
     reason = written(node.reason)
-    words = node.reason[len(reason) :].removeprefix(" : ") or (reason if is_automatic(reason) else "")
-    if worker.has_foreign_drain and not (words and (words != reason or is_lost(reason))):
+    slurm_text = node.reason[len(reason) :].removeprefix(" : ") or (reason if is_automatic(reason) else "")
+    if worker.has_foreign_drain and not (slurm_text and (slurm_text != reason or is_lost(reason))):
         return
-    source = "worker" if words == POD_REPLACED else "slurmctld"
+    source = "worker" if slurm_text == POD_REPLACED else "slurmctld"
     after = f"It comes back when its slurmd registers. See: kubectl -n {nodeset.metadata.namespace} logs {name} -c slurmd"
     if worker.is_given_up and nodeset.spec.is_elastic:
         after = f"The controller resumes it once its old pod is gone. To try at once: scontrol update nodename={name} state=resume"
-    evidence = _cut(words.removeprefix(OWN)) or "Slurm has it DOWN, without a reason of its own"
-    yield Cause("down", "node", source, evidence, "slurmctld", after, "none", _reason_at(worker) if words else "")
+    evidence = _cut(slurm_text.removeprefix(OWN)) or "Slurm has it DOWN, without a reason of its own"
+    yield Cause("down", "node", source, evidence, "slurmctld", after, "none", _reason_at(worker) if slurm_text else "")
 
 
-def _cut(words: str) -> str:
-    """Words of others, of which an object takes neither all nor half a character, and a terminal not everything."""
-    return printable(words)[:_LONGEST]
+def _cut(text: str) -> str:
+    """Bounds a text of others and makes it printable: neither an object nor a terminal takes everything."""
+    return printable(text)[:_LONGEST]
 
 
 def _reason_at(worker: Worker) -> str:

@@ -32,8 +32,8 @@ def find_unbound(strategy: UpdateStrategy, observed: Observed, wanted: frozenset
     Such a pod has never run anything, so neither its node's state nor the budget nor the window matters. A job that waits for it gets a pod
     of the new template, instead of waiting until ResumeTimeout for a pod that may fit no machine. With OnDelete people replace pods.
     """
-    kept = wanted if strategy.type == "OnDelete" else wanted.difference(worker.ordinal for worker in outdated)
-    return frozenset(ordinal for ordinal, pod in observed.pods.items() if pod.is_unbound and ordinal not in kept)
+    staying = wanted if strategy.type == "OnDelete" else wanted.difference(worker.ordinal for worker in outdated)
+    return frozenset(ordinal for ordinal, pod in observed.pods.items() if pod.is_unbound and ordinal not in staying)
 
 
 def _may_be_deleted(nodeset: NodeSet, worker: Worker, leaves: bool) -> bool:

@@ -1,11 +1,7 @@
 """Which Slurm nodes are drained, for which reason, and when a drain of ours is lifted. Pure; part of `plan`.
 
-Slurm keeps one drain and one reason for each node. The controller drains the nodes of workers that leave, nodes that the set does not
-serve, nodes on machines that are cordoned or for which maintenance was announced, nodes for which an annotation of their pod asks that, and
-nodes that a health check says fail; a pod's stop hook and the checks drain, too. A node may have several of these causes at once: the
-controller lifts a drain once none is left, and until then gives it the reason of another. It lifts no drain of others, but for one of
-Slurm's own that a repair has answered. A node that others have drained or set DOWN keeps their reason, and is drained for what is left when
-they are done.
+A node has one drain and one reason in Slurm, but may have several causes: its drain is lifted once none is left (docs/design.md, "Health").
+A node that others have drained or set DOWN keeps their reason.
 """
 
 from collections.abc import Mapping
@@ -62,8 +58,11 @@ def find_causes(nodeset: NodeSet, observed: Observed, wanted: frozenset[int], le
 def plan_drains(
     nodeset: NodeSet, observed: Observed, wanted: frozenset[int], causes: Mapping[int, str], is_systemic: bool = False
 ) -> Drains:
-    """What to drain and what to lift. A node whose pod belongs to somebody else is left alone, and one that a check looks at unless its
-    worker leaves. While the cause is systemic, no node is drained for what checks find."""
+    """What to drain and what to lift.
+
+    A node whose pod belongs to somebody else is left alone. So is one that a check looks at, unless its worker leaves. While the cause is
+    systemic, no node is drained for what checks find.
+    """
     drain: dict[str, list[int]] = {}
     undrain: list[int] = []
     drained_at: dict[int, float] = {}
@@ -125,8 +124,8 @@ def _cause(nodeset: NodeSet, observed: Observed, worker: Worker, wanted: frozens
     if worker.is_off:
         # A node that is off takes no job, so nothing is drained for the time until its pod is gone. What is drained stays so until then: a
         # node that is woken keeps its pod, and one that waits for checks may register at any moment.
-        kept = _for_others(observed, pod) if worker.is_draining else ""
-        return kept or (ADMISSION if worker.is_draining and is_awaited else "")
+        reason_of_others = _for_others(observed, pod) if worker.is_draining else ""
+        return reason_of_others or (ADMISSION if worker.is_draining and is_awaited else "")
     if worker.ordinal in leaving:
         return leaving[worker.ordinal]
     is_known = pod.machine is not None and pod.machine in observed.machines
@@ -134,8 +133,7 @@ def _cause(nodeset: NodeSet, observed: Observed, worker: Worker, wanted: frozens
 
 
 def _for_others(observed: Observed, pod: WorkerPod) -> str:
-    """The reason that others give: the pod's machine is cordoned, somebody is about to take it, or an annotation of the pod asks for a
-    drain."""
+    """The reason that others give: the machine is cordoned or about to be taken, or an annotation of the pod requests a drain."""
     machine = observed.machines.get(pod.machine) if pod.machine is not None else None
     if machine is not None and pod.machine is not None and machine.is_cordoned:
         return cordon(pod.machine, machine.words)

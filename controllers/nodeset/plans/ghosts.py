@@ -36,12 +36,12 @@ def find_ghosts(nodeset: NodeSet, observed: Observed, wanted: frozenset[int], ou
         return Ghosts()
     elastic = nodeset.spec.is_elastic
     replaced = {worker.ordinal for worker in outdated} if nodeset.spec.update_strategy.type != "OnDelete" else set[int]()
-    found = [worker for worker in observed.workers() if _is_ghost(worker, observed.now - GHOST_S if elastic else float("inf"))]
+    ghosts = [worker for worker in observed.workers() if _is_ghost(worker, observed.now - GHOST_S if elastic else float("inf"))]
     if not elastic:
-        found = [worker for worker in found if worker.ordinal in replaced or worker.ordinal not in wanted]
-    busy = [worker for worker in found if worker.pod is not None and worker.pod.marked_busy and not worker.has_failed_to_resume]
+        ghosts = [worker for worker in ghosts if worker.ordinal in replaced or worker.ordinal not in wanted]
+    busy = [worker for worker in ghosts if worker.pod is not None and worker.pod.marked_busy and not worker.has_failed_to_resume]
     paced = ordinals_of(busy)
-    idle = tuple(sorted({worker.ordinal for worker in found}.difference(paced))) if elastic else ()
+    idle = tuple(sorted({worker.ordinal for worker in ghosts}.difference(paced))) if elastic else ()
     size = min(observed.ghosts.batch_size or batch_size(len(paced)), nodeset.spec.max_pods_in_flight)
     evict_now = paced[:size] if observed.ghosts.is_due else ()
     return Ghosts(evict_now, paced[len(evict_now) :], idle, size if paced else 0)

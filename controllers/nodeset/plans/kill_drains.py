@@ -1,7 +1,6 @@
 """Drains by Slurm of nodes where processes of a job did not end (`Kill task failed`): when a repair has ended them. Pure; part of `plan`.
 
-Slurm never lifts such a drain. The controller does, and only where the user's policy of repairs acts on it: after a step that was begun
-when the drain was there already, and has ended every process that was there.
+Slurm never lifts such a drain. The controller does, after a step of the set's `remedies` that began later than the drain.
 """
 
 from controllers.nodeset.observed import Observed

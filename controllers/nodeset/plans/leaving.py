@@ -8,8 +8,7 @@ from slurm.reasons import DELETE, SCALE_IN, UPDATE
 
 
 def find_leaving(nodeset: NodeSet, observed: Observed, wanted: frozenset[int], rolled: list[Worker], ghosts: Ghosts) -> dict[int, str]:
-    """The reason for which each is drained, by ordinal: the set is deleted or shrinks, a roll replaces the pod, or Slurm has lost sight of
-    it."""
+    """The reason of each drain, by ordinal: the set is deleted or shrinks, a roll replaces the pod, or Slurm has the node off."""
     surplus = sorted(observed.pods.keys() - wanted)
     replaced = [*ghosts.evict_now, *ghosts.idle, *ordinals_of(rolled)]
     reasons = {

@@ -53,8 +53,8 @@ def fits(template: Mapping[str, Any], machine: KubeNode) -> bool:
 
 def _matches(labels: Mapping[str, str], expression: Mapping[str, Any]) -> bool:
     value, values = labels.get(expression["key"]), expression.get("values", [])
-    known = {"In": value in values, "NotIn": value not in values, "Exists": value is not None, "DoesNotExist": value is None}
-    return known.get(expression["operator"], True)
+    matches_by_operator = {"In": value in values, "NotIn": value not in values, "Exists": value is not None, "DoesNotExist": value is None}
+    return matches_by_operator.get(expression["operator"], True)
 
 
 def _tolerates(toleration: Mapping[str, Any], taint: Taint) -> bool:

@@ -1,9 +1,7 @@
 """What is done about nodes that stay faulty: step by step, within caps, and never where a job may be. Pure; part of `plan`.
 
-A node goes Suspect, Draining, a step, Verifying, and from there back into service, to the next step, or to GivenUp, which needs a person.
-The set's status keeps that (docs/decisions/0007). A step is taken only when the status has it already: a process may end between any two
-writes, and the next one goes on. Each step is taken once in a repair, and once on a machine in a day. While too many nodes fail at once,
-the cause is systemic: no step begins, and nothing more is drained.
+A node goes Suspect, Draining, a step, Verifying, and then back into service, to the next step, or to GivenUp (docs/decisions/0007). A step
+is taken only once the status records it.
 """
 
 from collections import Counter
@@ -74,7 +72,7 @@ def plan_remedies(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) 
     policy = nodeset.spec.remedies
     if policy is None:
         # What was asked of a machine comes all the same: its node is held until then.
-        known = Repairs({ordinal: each for ordinal, each in known.nodes.items() if each.asked_at is not None})
+        known = Repairs({ordinal: repair for ordinal, repair in known.nodes.items() if repair.asked_at is not None})
         if not known.nodes:
             return Remedies(has_changed=bool(observed.repairs.nodes) or observed.repairs.systemic_since is not None)
         policy = RemedyPolicy(steps=(), causes=())
@@ -93,7 +91,7 @@ def plan_remedies(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) 
             seen[ordinal] = repair
 
     most = max(1, len(wanted) * policy.systemic_percent // 100)
-    failing = {ordinal: each.began for ordinal, each in seen.items() if each.state in _OPEN and faults[ordinal]}
+    failing = {ordinal: repair.began for ordinal, repair in seen.items() if repair.state in _OPEN and faults[ordinal]}
     failing = {ordinal: began for ordinal, began in failing.items() if not is_peoples(observed, workers[ordinal])}
     failing |= {ordinal: at for ordinal, worker in workers.items() if ordinal not in seen and (at := _spared_since(worker, policy))}
     systemic_since = _systemic_since(known.systemic_since, failing.values(), most, policy.window_seconds, now)
@@ -105,29 +103,38 @@ def plan_remedies(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) 
         moved[ordinal] = _decided_state(view, repair, systemic_since is not None)
     capped = _begin_steps(policy, observed, workers, faults, moved, most, now) if systemic_since is None else {}
 
-    lacking = {one: find_outstanding(policy, each, workers[one], observed.identity_of(workers[one])) for one, each in moved.items()}
-    outstanding = {one: checks for one, checks in lacking.items() if checks}
+    lacking = {
+        ordinal: find_outstanding(policy, repair, workers[ordinal], observed.identity_of(workers[ordinal]))
+        for ordinal, repair in moved.items()
+    }
+    outstanding = {ordinal: checks for ordinal, checks in lacking.items() if checks}
     repairs = Repairs(moved, systemic_since)
-    stored = {ordinal: each for ordinal, each in moved.items() if known.nodes.get(ordinal) == each}
-    looked_for = {one: [*faults[one], *(f"{CHECK_CAUSE}{name}" for name in find_inherited(observed, workers[one]))] for one in stored}
-    due = {one: each for one, each in stored.items() if each.state == "Suspect" and now - each.since >= wait_s(policy, each)}
+    stored = {ordinal: repair for ordinal, repair in moved.items() if known.nodes.get(ordinal) == repair}
+    looked_for = {
+        ordinal: [*faults[ordinal], *(f"{CHECK_CAUSE}{name}" for name in find_inherited(observed, workers[ordinal]))] for ordinal in stored
+    }
+    due = {
+        ordinal: repair for ordinal, repair in stored.items() if repair.state == "Suspect" and now - repair.since >= wait_s(policy, repair)
+    }
     confirming = find_confirming(nodeset, observed, due if systemic_since is None else {}, faults)
     may_act = [ordinal for ordinal in stored if systemic_since is None and not is_peoples(observed, workers[ordinal])]
     machines = [step for ordinal in may_act if (step := machine_step(observed, workers[ordinal], stored[ordinal], faults[ordinal]))]
     return Remedies(
         repairs,
         held=tuple(
-            one for one, each in moved.items() if is_held(workers[one], each, faults[one], one in outstanding, systemic_since is not None)
+            ordinal
+            for ordinal, repair in moved.items()
+            if is_held(workers[ordinal], repair, faults[ordinal], ordinal in outstanding, systemic_since is not None)
         ),
         recreate=tuple(ordinal for ordinal in may_act if is_to_be_recreated(observed, workers[ordinal], stored[ordinal])),
         machines=tuple(machines),
         failing=len(failing),
         most_failing=most,
         capped=capped,
-        outstanding={one: found for one, found in outstanding.items() if moved[one].state in WAITING},
+        outstanding={ordinal: checks for ordinal, checks in outstanding.items() if moved[ordinal].state in WAITING},
         checks=merged(find_checks(nodeset, observed, stored, looked_for, outstanding), {policy.confirmed_by or "": confirming}),
-        draining_since={ordinal: each.since for ordinal, each in stored.items() if each.state == "Draining"},
-        next_s=min((_due_s(policy, each, now) for each in moved.values()), default=inf),
+        draining_since={ordinal: repair.since for ordinal, repair in stored.items() if repair.state == "Draining"},
+        next_s=min((_due_s(policy, repair, now) for repair in moved.values()), default=inf),
         has_changed=repairs != observed.repairs,
     )
 
@@ -138,9 +145,10 @@ def without(remedies: Remedies, leaving: Container[int]) -> Remedies:
 
 
 def with_asked(repairs: Repairs, asked: Mapping[int, float]) -> Repairs:
-    """The repairs with the machine steps that were accepted in this round, and when."""
+    """The repairs, with the time of the machine steps that were accepted in this round."""
     nodes = {
-        ordinal: replace(each, asked_at=float(int(asked[ordinal]))) if ordinal in asked else each for ordinal, each in repairs.nodes.items()
+        ordinal: replace(repair, asked_at=float(int(asked[ordinal]))) if ordinal in asked else repair
+        for ordinal, repair in repairs.nodes.items()
     }
     return replace(repairs, nodes=nodes)
 
@@ -151,13 +159,12 @@ def wait_s(policy: RemedyPolicy, repair: Repair) -> float:
 
 
 def next_step(policy: RemedyPolicy, repair: Repair, machine: Machine | None, faults: Mapping[str, Wish]) -> Step | None:
-    """The first step that was not taken in this repair, nor on this machine, and does what every fault asks for; None where a person is
-    needed.
+    """The first step that was not taken in this repair, nor on this machine, and does what every fault asks for; None if there is none.
 
-    A machine that other workers are on, too, is neither rebooted nor replaced.
+    A machine with other workers is neither rebooted nor replaced.
     """
     identity = machine.identity if machine is not None else ""
-    tried = {each.step for each in repair.steps if each.at >= repair.began or not identity or each.machine == identity}
+    tried = {taken.step for taken in repair.steps if taken.at >= repair.began or not identity or taken.machine == identity}
     if faults and all(fault in MACHINE_CAUSES for fault in faults):
         tried.add("RecreatePod")
     tried.update(step for wish in faults.values() for step in _TOO_LITTLE.get(wish, ()))
@@ -196,7 +203,7 @@ class _View:
     @property
     def is_unseen(self) -> bool:
         """True when a check has found a fault on another machine, and has not looked at this one."""
-        return any(each.kind in self.policy.causes for each in find_inherited(self.observed, self.worker).values())
+        return any(failure.kind in self.policy.causes for failure in find_inherited(self.observed, self.worker).values())
 
     def is_verified(self, repair: Repair) -> bool:
         """True when every check that has to pass after the repair's last step has passed, and where no step was taken."""
@@ -204,7 +211,7 @@ class _View:
 
 
 def _observed_state(view: _View, repair: Repair | None, is_wanted: bool) -> Repair | None:
-    """The state after what has happened by itself: faults that came and ended, pods and machines that are others now."""
+    """The state after what has happened by itself: faults that came and ended, pods and machines that were replaced."""
     now, worker = view.now, view.worker
     if repair is None:
         return Repair("Suspect", now, began=now)
@@ -226,7 +233,7 @@ def _observed_state(view: _View, repair: Repair | None, is_wanted: bool) -> Repa
             return _to(repair, "Verifying", now)  # its kubelet does not end it: another step is due
         return _recovered(repair, now) if view.is_well else repair
     if state == "InService":
-        recent = tuple(each for each in repair.steps if each.at > now - DAY_S)
+        recent = tuple(step for step in repair.steps if step.at > now - DAY_S)
         if view.faults:
             return Repair("Suspect", now, began=now, steps=recent)
         return replace(repair, steps=recent) if recent else None
@@ -247,11 +254,11 @@ def _observed_state(view: _View, repair: Repair | None, is_wanted: bool) -> Repa
 def _decided_state(view: _View, repair: Repair, is_systemic: bool) -> Repair:
     """The state after what is decided for this node alone. Beginning a step is decided for all of them together."""
     now, policy = view.now, view.policy
-    may = not is_systemic and not is_peoples(view.observed, view.worker)
+    may_act = not is_systemic and not is_peoples(view.observed, view.worker)
     following = next_step(policy, repair, view.machine, view.faults)
-    if repair.state == "Draining" and not may:
+    if repair.state == "Draining" and not may_act:
         return _to(repair, "Suspect", now)
-    if repair.state not in ("Suspect", "Verifying", "GivenUp") or not may:
+    if repair.state not in ("Suspect", "Verifying", "GivenUp") or not may_act:
         return repair
     if repair.state == "GivenUp":
         return _to(repair, "Suspect", now) if following and view.faults else repair  # the policy has a step more now
@@ -263,8 +270,10 @@ def _decided_state(view: _View, repair: Repair, is_systemic: bool) -> Repair:
 
 
 def _is_confirmed(view: _View, repair: Repair) -> bool:
-    """True when the fault is there, by a look that is younger than the last step. A check that could not tell confirms nothing, however
-    long it has not: the machine may be well."""
+    """True if a look that is younger than the last step has seen the fault.
+
+    A check that could not tell confirms nothing, however long that lasts: the machine may be well.
+    """
     inherited, node = find_inherited(view.observed, view.worker), view.worker.node
     failed_at = {name: at for name, at in node.failed_at.items() if name not in inherited} if node is not None else {}
     is_overdue = view.now - repair.since >= view.policy.machine_timeout_seconds
@@ -290,9 +299,9 @@ def _begin_steps(
     most: int,
     now: float,
 ) -> dict[Step, tuple[int, ...]]:
-    """Records the steps of drained nodes that no job can be on, the longest drained first, within the caps. Gives those that wait."""
-    taken = Counter(step.step for each in moved.values() for step in each.steps if step.at > now - DAY_S)
-    under_way = sum(each.state in ("RecreatePod", *MACHINE_STEPS) for each in moved.values())
+    """Records the steps of drained nodes that no job can be on, the longest drained first. Returns those that wait because of the caps."""
+    taken = Counter(step.step for repair in moved.values() for step in repair.steps if step.at > now - DAY_S)
+    under_way = sum(repair.state in ("RecreatePod", *MACHINE_STEPS) for repair in moved.values())
     capped: dict[Step, list[int]] = {}
     for ordinal in sorted(moved, key=lambda ordinal: (moved[ordinal].since, ordinal)):
         repair, worker = moved[ordinal], workers[ordinal]
@@ -328,9 +337,9 @@ def _systemic_since(since: float | None, began: Iterable[float], most: int, wind
 
 
 def _spared_since(worker: Worker, policy: RemedyPolicy) -> float:
-    """When a check found a node failing that it does not drain, as checks hold as many as they may; 0 for all others."""
+    """When a check found a fault on a node that it does not drain, as checks hold as many nodes as they may; 0 for all other nodes."""
     failures = (worker.node.failures if worker.node is not None else None) or {}
-    spared = [name for name, each in failures.items() if not each.drains and each.wish != "none" and each.kind in policy.causes]
+    spared = [name for name, failure in failures.items() if not failure.drains and failure.wish != "none" and failure.kind in policy.causes]
     return max(((worker.node.failed_at.get(name, 0) if worker.node is not None else 0) for name in spared), default=0)
 
 
@@ -344,7 +353,7 @@ def _is_done(view: _View, repair: Repair) -> bool:
 
 
 def _recovered(repair: Repair, now: float) -> Repair | None:
-    """Back in service. The steps of the last day are kept, as the next fault of this machine takes others."""
+    """Back in service. The steps of the last day are kept: the next fault of this machine takes others."""
     return Repair("InService", now, began=repair.began, machine=repair.machine, steps=repair.steps) if repair.steps else None
 
 
@@ -353,7 +362,7 @@ def _to(repair: Repair, state: RepairState, now: float) -> Repair:
 
 
 def _due_s(policy: RemedyPolicy, repair: Repair, now: float) -> float:
-    """Seconds until a wait of this repair is over; infinite where it waits for no time."""
+    """Seconds until a wait of this repair is over; infinite without such a wait."""
     waits = {"Suspect": wait_s(policy, repair), "Verifying": wait_s(policy, repair)}
     due = repair.since + waits.get(repair.state, inf) - now
     return due if due > 0 else inf

@@ -26,36 +26,37 @@ def with_remedies(
     policy = nodeset.spec.remedies
     if policy is None:
         return causes
-    told = dict(causes)
+    extended = dict(causes)
     for ordinal, repair in remedies.repairs.nodes.items():
-        if ordinal in told:
-            faults = faults_among(told[ordinal], policy.causes)
+        if ordinal in extended:
+            faults = faults_among(extended[ordinal], policy.causes)
             worker, outstanding = observed.worker(ordinal), remedies.outstanding.get(ordinal, ())
-            words = _words(policy, remedies, repair, faults, observed.machine_of(worker))
+            outlook = _words(policy, remedies, repair, faults, observed.machine_of(worker))
             if repair.state == "Draining" and worker.has_check_drain:
-                words = f"{words} {_late_jobs(nodeset, repair)}".rstrip()
+                outlook = f"{outlook} {_late_jobs(nodeset, repair)}".rstrip()
             if is_late := is_unanswered(policy, observed, repair, worker, faults, outstanding):
-                words = _unanswered(repair)
-            told[ordinal] = tuple(_told(cause, words) if cause.kind in policy.causes else cause for cause in told[ordinal])
+                outlook = _unanswered(repair)
+            extended[ordinal] = tuple(_told(cause, outlook) if cause.kind in policy.causes else cause for cause in extended[ordinal])
             if outstanding:
-                told[ordinal] = tuple(
-                    _unverified(nodeset, cause, outstanding, words, is_late) if cause.name == "remedy" else cause for cause in told[ordinal]
+                extended[ordinal] = tuple(
+                    _unverified(nodeset, cause, outstanding, outlook, is_late) if cause.name == "remedy" else cause
+                    for cause in extended[ordinal]
                 )
-    return told
+    return extended
 
 
-def _told(cause: Cause, words: str) -> Cause:
-    after = f"{cause.next} {words}".strip()
+def _told(cause: Cause, outlook: str) -> Cause:
+    after = f"{cause.next} {outlook}".strip()
     return Cause(cause.name, cause.kind, cause.source, cause.evidence, cause.owner, after, cause.wish, cause.since)
 
 
-def _unverified(nodeset: NodeSet, cause: Cause, outstanding: tuple[str, ...], words: str, is_late: bool) -> Cause:
-    """The drain of a node whose last step is done, and has to be proved."""
+def _unverified(nodeset: NodeSet, cause: Cause, outstanding: tuple[str, ...], outlook: str, is_late: bool) -> Cause:
+    """The drain of a node whose last step is done but not verified yet."""
     space, job = nodeset.metadata.namespace, job_name(nodeset.spec.cluster, outstanding[0])
     after = f"It returns to service once {' and '.join(outstanding)} have passed here. The log: kubectl -n {space} logs --follow job/{job}"
     so_far = ", without an answer" if is_late else ""
     evidence = f"its repair is not verified yet: {', '.join(outstanding)} outstanding{so_far}"
-    return Cause(cause.name, cause.kind, cause.source, evidence, cause.owner, f"{after}. {words}", cause.wish, cause.since)
+    return Cause(cause.name, cause.kind, cause.source, evidence, cause.owner, f"{after}. {outlook}", cause.wish, cause.since)
 
 
 def _late_jobs(nodeset: NodeSet, repair: Repair) -> str:

@@ -28,8 +28,8 @@ def plan_resumes(nodeset: NodeSet, observed: Observed, drained: Set[int]) -> Res
     """What to resume and to release. A node in `drained` should be drained, or is about to be, and is left alone: RESUME lifts a drain."""
     if not nodeset.spec.is_elastic:
         return Resumes()
-    others = observed.on_their_way | observed.pods_taken | drained
-    podless = [worker for worker in observed.workers() if worker.pod is None and worker.ordinal not in others]
+    left_alone = observed.on_their_way | observed.pods_taken | drained
+    podless = [worker for worker in observed.workers() if worker.pod is None and worker.ordinal not in left_alone]
     resume = [worker.ordinal for worker in podless if worker.is_given_up and worker.ordinal not in observed.pauses.nodes]
     return Resumes(tuple(resume), tuple(worker.ordinal for worker in podless if _may_be_released(worker)))
 

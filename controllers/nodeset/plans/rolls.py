@@ -64,16 +64,15 @@ def find_resized(observed: Observed, wanted: frozenset[int], outdated: list[Work
 
     Slurm aborts the jobs of a node that gets other CPUs or GPUs; so slurmctld's sidecar waits for a drain (programs/config_sync/sizes.py).
     """
-    rest = (observed.held & wanted & observed.pods.keys()).difference(worker.ordinal for worker in outdated)
-    return [observed.worker(ordinal) for ordinal in sorted(rest) if not observed.pods[ordinal].terminating]
+    resized = (observed.held & wanted & observed.pods.keys()).difference(worker.ordinal for worker in outdated)
+    return [observed.worker(ordinal) for ordinal in sorted(resized) if not observed.pods[ordinal].terminating]
 
 
 def plan_roll(strategy: UpdateStrategy, observed: Observed, wanted: frozenset[int], outdated: list[Worker]) -> list[Worker]:
-    """Which outdated and resized workers go now: those that a roll drains already, then as many more as the budget allows, the least harm
-    first.
+    """Which outdated and resized workers go now: those that a roll drains already, then as many more as the budget allows.
 
-    A worker that neither Kubernetes nor Slurm has up, and that has no job, costs nothing: it goes first, and needs neither budget nor
-    window. A worker that a job waits for stays until it is up; a worker that others have drained stays until they lift that.
+    The least harm comes first. A worker without a job that is up neither for Kubernetes nor for Slurm costs nothing: it needs neither
+    budget nor window. A worker that a job waits for stays until it is up; a worker that others have drained stays until they lift that.
     """
     if strategy.type == "OnDelete":
         return []
@@ -82,14 +81,14 @@ def plan_roll(strategy: UpdateStrategy, observed: Observed, wanted: frozenset[in
     if strategy.type == "Maintenance":
         ours = [worker for worker in ours if worker.ordinal in observed.window or (worker.is_unhealthy and worker.has_our_drain)]
     under_way = [worker for worker in ours if worker.has_our_drain]
-    others = [worker for worker in ours if not worker.has_our_drain and not worker.is_unhealthy]
+    candidates = [worker for worker in ours if not worker.has_our_drain and not worker.is_unhealthy]
     away = unavailable(strategy, observed, wanted)
     budget = budget_of(strategy, len(wanted))
     # A worker that Slurm has off costs nothing. A worker that is away in Kubernetes' eyes may still run jobs: no more than the budget.
-    off = [worker for worker in others if worker.is_off]
-    lost = [worker for worker in others if worker.ordinal in away and not worker.is_off]
-    able = [worker for worker in others if worker.ordinal not in away and not worker.is_off]
-    # One that Slurm hears takes jobs all the same, as where only the kubelet is silent: all others that are away count beside it.
+    off = [worker for worker in candidates if worker.is_off]
+    lost = [worker for worker in candidates if worker.ordinal in away and not worker.is_off]
+    able = [worker for worker in candidates if worker.ordinal not in away and not worker.is_off]
+    # A worker that Slurm hears still takes jobs, for example when only the kubelet is silent: all others that are away count beside it.
     heard = [worker for worker in lost if worker.answers_slurm]
     beside = {*away, *(worker.ordinal for worker in under_way)}.difference(worker.ordinal for worker in heard)
     heard_now = scale_in_order(heard)[: max(0, budget - len(beside))]

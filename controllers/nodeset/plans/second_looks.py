@@ -1,7 +1,6 @@
 """Which health checks look at nodes at once, instead of at the next run of their schedule. Pure; part of `plan`.
 
-A failure that was seen on another machine needs a look at the present one, and a fault that has lasted for long a second check that
-confirms it. Checks beside jobs look by themselves. A check that gives no answer is started again: unknown ends no failure.
+They look again at failures that were seen on another machine, and confirm faults that last. A check that gives no answer is started again.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -29,8 +28,10 @@ def plan_second_looks(nodeset: NodeSet, observed: Observed) -> dict[str, dict[in
 def find_confirming(
     nodeset: NodeSet, observed: Observed, suspects: Mapping[int, Repair], faults: Mapping[int, Collection[str]]
 ) -> dict[int, Request]:
-    """The nodes that the check of `confirmedBy` is to look at now. `suspects` are those whose faults have lasted for long enough. Once it
-    has answered, its next look is that of its schedule."""
+    """The nodes that the check of `confirmedBy` is to look at now. `suspects` are those whose faults have lasted for long enough.
+
+    Once the check has answered, its next look is that of its schedule.
+    """
     policy = nodeset.spec.remedies
     if policy is None or policy.confirmed_by is None or policy.confirmed_by not in nodeset.spec.check_jobs:
         return {}
@@ -47,19 +48,19 @@ def find_confirming(
 
 
 def merged(*kinds: Mapping[str, Mapping[int, Request]]) -> dict[str, dict[int, Request]]:
-    """All of these checks; of a node that several kinds name, those of the first of them."""
+    """All of these checks. If several kinds name a node, the first of them counts."""
     checks: dict[str, dict[int, Request]] = {}
     named = set[int]()
     for kind in kinds:
         for name, requests in kind.items():
-            if wanted := {ordinal: each for ordinal, each in requests.items() if ordinal not in named}:
+            if wanted := {ordinal: request for ordinal, request in requests.items() if ordinal not in named}:
                 checks[name] = {**checks.get(name, {}), **wanted}
         named |= _ordinals(kind.values())
     return checks
 
 
 def _ordinals(requests: Iterable[Mapping[int, Request]]) -> set[int]:
-    return {ordinal for each in requests for ordinal in each}
+    return {ordinal for requests_of_check in requests for ordinal in requests_of_check}
 
 
 def _may_look(observed: Observed, worker: Worker) -> bool:

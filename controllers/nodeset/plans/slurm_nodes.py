@@ -1,7 +1,6 @@
-"""Which SlurmNode objects to write and to delete. Pure; nothing else is decided by these objects.
+"""Which SlurmNode objects to write and to delete. Pure; the objects decide nothing else.
 
-Writes are bounded, as a set may have thousands of nodes: changes of nodes with causes are written at once, all else at a sweep, and never
-more than `MOST_AT_ONCE` objects in one round.
+A round writes changes of nodes with causes at once and all others at a sweep, and never more than `MOST_AT_ONCE` objects.
 """
 
 from collections.abc import Mapping
@@ -54,26 +53,26 @@ def plan_slurm_nodes(
     """
     if observed.nodes is None:
         return SlurmNodes()
-    known = {**{ordinal: each.status for ordinal, each in objects.items()}, **lately}
+    known = {**{ordinal: item.status for ordinal, item in objects.items()}, **lately}
     ordinals = sorted({*observed.pods, *causes})
     if not is_sweep:
         ordinals = [at for at in ordinals if at in causes or (at in known and _is_held(known[at]))]
     shown = {at: describe(nodeset, observed, at, causes.get(at, ()), known.get(at, SlurmNodeStatus())) for at in ordinals}
     urgent = [at for at, new in shown.items() if _is_urgent(new, known.get(at, SlurmNodeStatus()))]
-    rest, gone = list[int](), list[int]()
+    deferred, gone = list[int](), list[int]()
     if is_sweep:
         differing = (at for at in ordinals if _is_outdated(nodeset, shown[at], objects.get(at), lately.get(at)))
-        rest = sorted({*differing}.difference(urgent))
+        deferred = sorted({*differing}.difference(urgent))
         is_being_deleted = nodeset.metadata.deletion_timestamp is not None  # then the objects go with the set
         gone = [] if is_being_deleted else sorted(objects.keys() - shown.keys() - observed.on_their_way)
-    apply = [*urgent, *rest][:MOST_AT_ONCE]
+    apply = [*urgent, *deferred][:MOST_AT_ONCE]
     delete = gone[: MOST_AT_ONCE - len(apply)]
-    is_cut = len(apply) + len(delete) < len(urgent) + len(rest) + len(gone)
+    is_cut = len(apply) + len(delete) < len(urgent) + len(deferred) + len(gone)
     return SlurmNodes({ordinal: shown[ordinal] for ordinal in apply}, tuple(delete), is_cut)
 
 
 def describe(nodeset: NodeSet, observed: Observed, ordinal: int, causes: tuple[Cause, ...], earlier: SlurmNodeStatus) -> SlurmNodeStatus:
-    """What an object says. What nobody tells the beginning of began when it was first told here, by `earlier`, else now."""
+    """The status of one object. A cause without a time of its own began when `earlier` first had it, else now."""
     worker, now = observed.worker(ordinal), rfc3339(observed.now)
     state = _state(worker)
     since = {cause.name: cause.since for cause in earlier.causes}
@@ -105,12 +104,12 @@ def _state(worker: Worker) -> NodeStateName:
 
 
 def _is_urgent(new: SlurmNodeStatus, old: SlurmNodeStatus) -> bool:
-    """True for a node with causes, now or before, of which people would read something else. Times, and what happens next, may wait."""
+    """True for a node with causes, now or before, if what people read has changed. Times, and what happens next, may wait."""
     return bool(new.causes or _is_held(old)) and _essence(new) != _essence(old)
 
 
 def _is_held(status: SlurmNodeStatus) -> bool:
-    """True for a node with causes, and for one whose last cause has ended and whose drain was there still."""
+    """True for a node with causes, and for one whose last cause has ended but whose drain remains."""
     return bool(status.causes) or status.state in ("Draining", "Drained")
 
 

@@ -1,7 +1,7 @@
 """Where nodes are in Slurm's topologies, and which features they have by the labels of their machines. Pure; part of `plan`.
 
-A changed place touches no job: those that run keep their nodes, and later ones are placed by it. While a fixed set's pod is away, its node
-keeps its place, as it mostly comes back to the same machine; a node that is off has none, as nobody knows where it will wake.
+A changed place affects no running job. A node of a fixed set keeps its place while its pod is away, as the pod mostly returns to the same
+machine; a node that is off has none, as it may wake anywhere.
 """
 
 from collections import Counter
@@ -51,13 +51,18 @@ def plan_topologies(nodeset: NodeSet, observed: Observed) -> Topologies:
         machine = observed.machine_of(worker)
         if worker.node is None or (machine is None and not worker.is_powered_down):
             continue
-        found = [_find_place(topology, machine, observed.blocks) for topology in spec.topologies]
-        if machine is not None and (why := next((why for _, why in found if why), "")):
+        places = [_find_place(topology, machine, observed.blocks) for topology in spec.topologies]
+        if machine is not None and (why := next((why for _, why in places if why), "")):
             unplaced[worker.ordinal] = f"{worker.pod.machine if worker.pod else ''} {why}"
-        if (placement := _compare(spec, worker, machine, [text for text, _ in found])) is not None:
+        if (placement := _compare(spec, worker, machine, [text for text, _ in places])) is not None:
             place.setdefault(placement, []).append(worker.ordinal)
-        if spec.topologies and worker.pod is not None and machine is not None and worker.pod.address != (there := address(found[0][0])):
-            addresses[worker.ordinal] = there
+        if (
+            spec.topologies
+            and worker.pod is not None
+            and machine is not None
+            and worker.pod.address != (node_address := address(places[0][0]))
+        ):
+            addresses[worker.ordinal] = node_address
     return Topologies({placement: tuple(ordinals) for placement, ordinals in place.items()}, addresses, unplaced)
 
 
@@ -97,16 +102,16 @@ def _unplaced(topology: Topology) -> str:
 
 
 def features_of(spec: NodeSetSpec, machine: Machine | None) -> tuple[str, ...]:
-    """The features of a node: the set's own, then one for each label of its machine that says something."""
-    found = list(spec.features)
+    """The features of a node: those of the set, then one for each label of its machine that is neither empty nor `false`."""
+    features = list(spec.features)
     for label in spec.label_features:
         name, value = label.rpartition("/")[2], machine.labels.get(label, "") if machine is not None else ""
         if value == "true":
-            found.append(name)
+            features.append(name)
         elif value not in ("", "false"):
             # Slurm reads a digit at the beginning of a constraint as a count.
-            found.append(value if value[0].isalpha() else f"{name}-{value}")
-    return tuple(dict.fromkeys(found))
+            features.append(value if value[0].isalpha() else f"{name}-{value}")
+    return tuple(dict.fromkeys(features))
 
 
 def assign_blocks(topology: Topology, nodes: Iterable[tuple[str, str]], known: Mapping[str, int]) -> dict[str, int]:
@@ -118,15 +123,15 @@ def assign_blocks(topology: Topology, nodes: Iterable[tuple[str, str]], known: M
     nodes = list(nodes)
     groups = {group for group, _ in nodes}
     numbers = {block_place(topology.name, block_name(topology.name, number)): number for number in range(topology.blocks or 0)}
-    found = {group: number for group, number in known.items() if group in groups and 0 <= number < (topology.blocks or 0)}
-    used = set(found.values())
+    assigned = {group: number for group, number in known.items() if group in groups and 0 <= number < (topology.blocks or 0)}
+    used = set(assigned.values())
     counted = Counter((group, numbers[place]) for group, text in nodes if (place := places_of(text).get(topology.name, "")) in numbers)
     for (group, number), _ in sorted(counted.items(), key=lambda entry: (-entry[1], entry[0])):
-        if group not in found and number not in used:
-            found[group] = number
+        if group not in assigned and number not in used:
+            assigned[group] = number
             used.add(number)
     free = iter(sorted(set(numbers.values()) - used))
-    for group in sorted(groups - found.keys()):
+    for group in sorted(groups - assigned.keys()):
         if (number := next(free, None)) is not None:
-            found[group] = number
-    return found
+            assigned[group] = number
+    return assigned

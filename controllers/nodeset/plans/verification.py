@@ -1,7 +1,7 @@
-"""Which checks say whether a step of a repair has helped, and which of them are started now. Pure; a part of `remedies`.
+"""Which checks decide whether a step of a repair has helped, and which of them are started now. Pure; a part of `remedies`.
 
-The checks are those that had failed, as far as they run as jobs, then those of `verifiedBy`, one after another. What a check has passed is
-read from the node's `Extra` in Slurm, with the step and the machine that it was asked for: no other pass counts, and unknown never does.
+First come the checks that had failed and run as jobs, then those of `verifiedBy`, one after another. A pass counts only for the step and
+the machine that it was asked for.
 """
 
 from collections.abc import Iterable, Mapping
@@ -55,8 +55,11 @@ def find_checks(
 def next_check(
     nodeset: NodeSet, repair: Repair, worker: Worker, faults: Iterable[str], outstanding: tuple[str, ...], now: float
 ) -> str | None:
-    """The check to start on a node whose last step is done; None for none. One that has failed since then is not started again, as the next
-    step is due; on a node that was given up it is after a while: its own schedule leaves a node alone that the controller has drained."""
+    """The check to start on a node whose last step is done; None for none.
+
+    A check that has failed since then is not started again, as the next step is due. On a node that was given up it is, after a while: its
+    own schedule skips nodes that the controller has drained.
+    """
     node, is_given_up = worker.node, repair.state == "GivenUp"
     if node is None or last_step(repair) is None or repair.state not in ("Suspect", "Verifying", "GivenUp"):
         return None
@@ -69,14 +72,16 @@ def next_check(
 def is_unanswered(
     policy: RemedyPolicy, observed: Observed, repair: Repair, worker: Worker, faults: Iterable[str], outstanding: tuple[str, ...]
 ) -> bool:
-    """True for a node whose checks have not said for `machineTimeoutS` whether the last step has helped. That is told, and no reason for
-    the next step: the node stays drained, and is looked at as soon as a check can."""
+    """True for a node if no check has answered for `machineTimeoutS` whether the last step has helped.
+
+    That is reported, but no reason for the next step: the node stays drained, and is looked at as soon as a check can.
+    """
     is_late = repair.state == "Verifying" and observed.now - repair.since >= policy.machine_timeout_seconds
     if not is_late or worker.node is None or not worker.is_registered or is_peoples(observed, worker):
         return False
     checks = [*(fault.removeprefix(CHECK_CAUSE) for fault in faults), *outstanding]
-    others = [fault for fault in faults if not fault.startswith(CHECK_CAUSE)]
-    return bool(checks) and not others and all(worker.node.failed_at.get(name, 0) <= repair.since for name in checks)
+    other_faults = [fault for fault in faults if not fault.startswith(CHECK_CAUSE)]
+    return bool(checks) and not other_faults and all(worker.node.failed_at.get(name, 0) <= repair.since for name in checks)
 
 
 def may_be_looked_at(worker: Worker, is_looked_at: bool) -> bool:
@@ -88,8 +93,10 @@ def may_be_looked_at(worker: Worker, is_looked_at: bool) -> bool:
 
 
 def is_peoples(observed: Observed, worker: Worker) -> bool:
-    """True for a node that somebody else has drained or set down, or whose machine is cordoned or about to be taken: their word is above
-    ours. So is it where the pod's machine has no Kubernetes node any more, as nobody can tell then."""
+    """True for a node that people decide about: others have drained it or set it down, or its machine is cordoned or about to be taken.
+
+    Also true if the pod's machine has no Kubernetes node any more: a cordon would be unknown.
+    """
     machine = observed.machine_of(worker)
     is_unknown = machine is None and worker.pod is not None and worker.pod.machine is not None
     is_requested = worker.pod is not None and bool(worker.pod.drain_requested)

@@ -20,7 +20,7 @@ def plan_wanted(nodeset: NodeSet, observed: Observed) -> frozenset[int]:
 
 
 def _awake(observed: Observed, least: int, most: int) -> frozenset[int]:
-    """The first `least`, and of the first `most` all that Slurm has up, wakes, or says nothing of."""
+    """The first `least`, and of the first `most` those that are up, waking or unknown to Slurm."""
     first = frozenset(range(min(least, most)))
     if observed.nodes is None:
         return first | frozenset(ordinal for ordinal in observed.pods if ordinal < most)
@@ -34,10 +34,10 @@ def _is_awake(worker: Worker) -> bool:
 
 
 def _fixed(observed: Observed, replicas: int, node_count: int) -> frozenset[int]:
-    """What is there, less the surplus in scale-in order; then free ordinals: those that a job waits for, those with a disk, the lowest."""
-    there = [observed.worker(ordinal) for ordinal in {*observed.pods, *observed.on_their_way} if ordinal < node_count]
-    surplus = max(0, len(there) - replicas)
-    wanted = {worker.ordinal for worker in (scale_in_order(there)[surplus:] if surplus else there)}
+    """The present workers less the surplus, then free ordinals: those that a job waits for, those with a disk, the lowest."""
+    present = [observed.worker(ordinal) for ordinal in {*observed.pods, *observed.on_their_way} if ordinal < node_count]
+    surplus = max(0, len(present) - replicas)
+    wanted = {worker.ordinal for worker in (scale_in_order(present)[surplus:] if surplus else present)}
     free = [ordinal for ordinal in range(node_count) if ordinal not in wanted and ordinal not in observed.pods]
     wanted.update(sorted(free, key=lambda ordinal: _filling_rank(observed, ordinal))[: max(0, replicas - len(wanted))])
     return frozenset(wanted)

@@ -1,7 +1,6 @@
-"""Reservations of Slurm's for the announced maintenance of machines, so that jobs are warned of it. Pure; part of `plan`.
+"""Reservations of Slurm for the announced maintenance of machines, so that jobs are warned of it. Pure; part of `plan`.
 
-programs/maintenance warns and requeues the jobs that meet a reservation, and Slurm starts no further job that would. The controller moves a
-reservation when the announced time changes, and releases it when the announcement is gone or the node's pod is on another machine.
+The controller moves a reservation when the announced time changes. It releases it when the announcement is gone or the pod has moved.
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -29,15 +28,19 @@ class Windows:
 
 
 def find_orphans(reservations: Iterable[str], sets: Container[str]) -> tuple[str, ...]:
-    """Of the names of all reservations, those for announced maintenance of nodes whose set is gone: it was deleted while Slurm was silent,
-    or a request to release one was lost. Such a reservation has no end."""
-    found = {name: name.removeprefix(ANNOUNCED).rpartition("-")[0] for name in reservations if name.startswith(ANNOUNCED)}
-    return tuple(sorted(name for name, nodeset in found.items() if nodeset not in sets))
+    """Names of reservations for announced maintenance of nodes whose set is gone. Such a reservation has no end.
+
+    The set was deleted while Slurm was silent, or a request to release the reservation was lost.
+    """
+    set_of = {name: name.removeprefix(ANNOUNCED).rpartition("-")[0] for name in reservations if name.startswith(ANNOUNCED)}
+    return tuple(sorted(name for name, nodeset in set_of.items() if nodeset not in sets))
 
 
 def plan_windows(observed: Observed) -> Windows:
-    """Where reservations were not read, nothing: whether one is there is unknown. Of maintenance that goes on it only counts that it has
-    begun: Slurm moves no reservation that has, and makes none that begins in the past."""
+    """The reservations to make and to release; nothing if the present reservations are unknown.
+
+    Of maintenance that goes on, only its begin counts: Slurm moves no reservation that has begun, and makes none that begins in the past.
+    """
     if observed.nodes is None or observed.reserved is None:
         return Windows()
     reserve: dict[int, int] = {}

@@ -1,7 +1,4 @@
-"""Starts health checks on nodes that wait for them: a Job for all nodes of one check. Thin; what for is in `plans.verification`.
-
-A process that ends right after it has made a Job makes no second one: the name is taken until that one has told what it found.
-"""
+"""Starts health checks on nodes that wait for them: one Job for all nodes of a check. Thin."""
 
 from collections.abc import Mapping
 
@@ -31,10 +28,10 @@ async def start_checks(round_: Round, checks: Mapping[str, Mapping[int, Request]
 
 async def _start(round_: Round, check: str, requests: Mapping[int, Request]) -> None:
     (space, name), cluster, writer = round_.key, round_.nodeset.spec.cluster, round_.world.writer
-    named = dict(zip(round_.names(requests), requests.values(), strict=True))
+    requests_by_node = dict(zip(round_.names(requests), requests.values(), strict=True))
     try:
         cron_job = await writer.read(CRON_JOBS, (space, cron_job_name(cluster, check)))
-        await writer.create(JOBS, build_job(cron_job, cluster, check, named))
+        await writer.create(JOBS, build_job(cron_job, cluster, check, requests_by_node))
     except Conflict:
         return  # it looks at these nodes already, or at others first
     except ApiError as error:

@@ -45,18 +45,18 @@ async def create(round_: Round, observed: Observed, plan: Plan) -> None:
     if not round_.fail_any("pod", results):
         now = world.clock.now()
         answers = zip(plan.create, results, strict=True)
-        there = [ordinal for ordinal, answer in answers if isinstance(answer, Conflict) and answer.reason == "AlreadyExists"]
-        _note_taken(round_, {ordinal: taken.get(ordinal, now) for ordinal in there})
+        existing = [ordinal for ordinal, answer in answers if isinstance(answer, Conflict) and answer.reason == "AlreadyExists"]
+        _note_taken(round_, {ordinal: taken.get(ordinal, now) for ordinal in existing})
 
 
 def _note_taken(round_: Round, taken: dict[int, float]) -> None:
-    """Pods that exist already, and since when. For a moment that is news on its way; then a person has to look."""
+    """Remembers pods that exist already. For a moment that is normal, as the informer lags; then a person has to look."""
     round_.memory.taken = taken
-    if others := [ordinal for ordinal, since in taken.items() if round_.world.clock.now() - since >= TAKEN_S]:
-        given = f"{labels.CLUSTER}={round_.nodeset.spec.cluster} {labels.NODESET}={round_.key[1]}"
+    if unheard := [ordinal for ordinal, since in taken.items() if round_.world.clock.now() - since >= TAKEN_S]:
+        set_labels = f"{labels.CLUSTER}={round_.nodeset.spec.cluster} {labels.NODESET}={round_.key[1]}"
         round_.errors.append(
-            f"pods of these names are there without the set's labels: {round_.text(others)}. Where jobs run, give them back: "
-            f"kubectl -n {round_.key[0]} label --overwrite pod {round_.names(others)[0]} {given}. Where none do, delete the pod."
+            f"pods of these names are there without the set's labels: {round_.text(unheard)}. Where jobs run, give them back: "
+            f"kubectl -n {round_.key[0]} label --overwrite pod {round_.names(unheard)[0]} {set_labels}. Where none do, delete the pod."
         )
 
 

@@ -19,15 +19,15 @@ log = structlog.get_logger()
 
 
 async def ask_for_machines(round_: Round, observed: Observed, plan: Plan) -> Plan:
-    """Asks for each step. The plan that it gives has what was accepted, for the status; without that, the next round asks again."""
+    """Asks for each step. The returned plan has the accepted requests, for the status; for all others, the next round asks again."""
     asked: dict[int, float] = {}
     for step in plan.remedies.machines:
         if not round_.is_fresh_for_slurm() or not round_.world.may_write():
             round_.came_too_late = True  # a job may have come meanwhile
             break
-        if (found := _request(round_, observed, step)) is None:
+        if (request_and_uid := _request(round_, observed, step)) is None:
             continue  # it is another machine by now: the next round sees that
-        request, uid = found
+        request, uid = request_and_uid
         log.warning("asking for a step on a machine", nodeset=round_.key[1], node=request.node, machine=step.machine, remedy=step.step)
         try:
             await _send(round_, request, uid)
@@ -55,9 +55,9 @@ async def _send(round_: Round, request: StepRequest, uid: str) -> None:
 
 
 def _request(round_: Round, observed: Observed, step: MachineStep) -> tuple[StepRequest, str] | None:
-    """The request, and the uid of its Kubernetes node; None where the machine is not that of the record any more."""
-    found = round_.world.machine(step.machine)
-    if found is None or machine(found).identity != observed.repairs.nodes[step.ordinal].machine:
+    """The request, and the uid of its Kubernetes node; None if the record is about another machine."""
+    kube_node = round_.world.machine(step.machine)
+    if kube_node is None or machine(kube_node).identity != observed.repairs.nodes[step.ordinal].machine:
         return None
     name = node_name(round_.key[1], step.ordinal)
     request = StepRequest(
@@ -67,7 +67,7 @@ def _request(round_: Round, observed: Observed, step: MachineStep) -> tuple[Step
         node_set=round_.key[1],
         node=name,
         machine=step.machine,
-        provider_id=found.spec.provider_id,
+        provider_id=kube_node.spec.provider_id,
         causes=step.causes,
     )
-    return request, found.metadata.uid
+    return request, kube_node.metadata.uid

@@ -23,8 +23,8 @@ async def place_nodes(round_: Round, topologies: Topologies) -> None:
 async def annotate_pods(round_: Round, topologies: Topologies) -> None:
     """Each pod has its node's address, which the kubelet brings into it."""
     patches = [
-        Patch(round_.pod_key(ordinal), {"metadata": {"annotations": {annotations.TOPOLOGY_ADDRESS: there}}})
-        for ordinal, there in topologies.addresses.items()
+        Patch(round_.pod_key(ordinal), {"metadata": {"annotations": {annotations.TOPOLOGY_ADDRESS: address}}})
+        for ordinal, address in topologies.addresses.items()
     ]
     if patches:
         round_.fail_any("topology address of a pod", await round_.world.writer.patch_many(PODS, patches))

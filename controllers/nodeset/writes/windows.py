@@ -45,4 +45,4 @@ async def release_orphans(world: World) -> None:
 def _orphans(world: World, snapshot: Snapshot) -> tuple[str, ...]:
     """A set counts even if the controller cannot read it."""
     sets = {name for _, name in (*world.nodesets.store.keys(), *world.nodesets.unread)}
-    return find_orphans((each.name for each in snapshot.last_reservations or ()), sets)
+    return find_orphans((reservation.name for reservation in snapshot.last_reservations or ()), sets)
