@@ -1,5 +1,4 @@
-"""What a change of a stack does to Slurm and to its jobs: from two states of each object to a story that people and CI can read.
+"""Tells people and CI what a change of a stack does to Slurm and to its jobs. Pure.
 
-Pure. A preview (`slipway preview`, or `pulumi preview --json`) gives the objects as `Step`s, the cluster gives its jobs, and `story`
-brings them together; `text`, `markdown` and `as_json` print it. Nothing here reads a cluster.
+A preview gives the objects as `Step`s, the cluster gives its jobs, `story` brings them together; `text`, `markdown` and `as_json` print it.
 """

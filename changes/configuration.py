@@ -1,4 +1,4 @@
-"""Two slurm.conf files side by side: which nodes and partitions come, go or change, which settings, and what each change needs. Pure."""
+"""Two slurm.conf files side by side: nodes, partitions and settings that come, go or change, and what each change needs. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _GOES = Parameter(Need.END, "slurmctld keeps its old files until then")
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a slurm.conf declares."""
+    """The declarations of a slurm.conf."""
 
     settings: Mapping[str, str]
     """Keys as they are written."""
@@ -26,7 +26,7 @@ class Configuration:
     """Lines of other kinds: NodeSet, DownNodes."""
 
     def nodes_of(self, partition: str) -> frozenset[str]:
-        """The nodes of a partition; all nodes for `ALL`, none for a partition that is not there."""
+        """The nodes of a partition: all nodes for `ALL`, none for an unknown partition."""
         text = _value(self.partitions.get(partition, {}), "Nodes")
         if text.upper() == "ALL":
             return frozenset(self.nodes)
@@ -46,7 +46,7 @@ class Item:
     change: str
     parameter: Parameter = PLAIN
     nodes: frozenset[str] = frozenset()
-    """The nodes that the change is about, where it is about nodes."""
+    """The nodes that change, if nodes do."""
 
     @property
     def is_removal(self) -> bool:
@@ -60,30 +60,30 @@ class Item:
 
 
 def parse(text: str) -> Configuration:
-    """What a slurm.conf declares. A line that Slurm could not read is left out: the models refuse it before it is rendered."""
+    """The declarations of a slurm.conf. Skips a line that Slurm could not read: the models refuse it before it is rendered."""
     settings: dict[str, str] = {}
     nodes: dict[str, Mapping[str, str]] = {}
     partitions: dict[str, Mapping[str, str]] = {}
-    others: list[str] = []
+    other_lines: list[str] = []
     for line in text.splitlines():
         pairs = pairs_of(line)
         if not pairs:
             continue
-        (key, value), rest = pairs[0], dict(pairs[1:])
+        (key, value), attributes = pairs[0], dict(pairs[1:])
         first = known(key, ("NodeName", "PartitionName", "NodeSet", "DownNodes", "PowerAction"))
         if first == "NodeName":
-            nodes |= dict.fromkeys(_expanded(value), rest)
+            nodes |= dict.fromkeys(_expanded(value), attributes)
         elif first == "PartitionName":
-            partitions[value] = rest
+            partitions[value] = attributes
         elif first:
-            others.append(line.strip())
+            other_lines.append(line.strip())
         else:
             settings |= dict(pairs)
-    return Configuration(settings, nodes, partitions, tuple(others))
+    return Configuration(settings, nodes, partitions, tuple(other_lines))
 
 
 def compare(old: Configuration, new: Configuration) -> list[Item]:
-    """Every change between two files, nodes first. A key that only moves, or is only spelled in another case, is no change."""
+    """Every change between two files, nodes first. A key that only moves, or only changes its case, is no change."""
     return [*_nodes(old, new), *_partitions(old, new), *_settings(old, new), *_others(old, new)]
 
 
@@ -132,30 +132,30 @@ def _others(old: Configuration, new: Configuration) -> Iterable[Item]:
 
 
 def _pairs(old: Mapping[str, str], new: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Key, old and new value of what differs, by key; "" for a key that is not there. Slurm's keys are case-insensitive."""
+    """Key, old and new value of each difference, by key; "" for a missing key. Slurm's keys are case-insensitive."""
     before = {key.lower(): (key, value) for key, value in old.items()}
     after = {key.lower(): (key, value) for key, value in new.items()}
-    found: list[tuple[str, str, str]] = []
+    changes: list[tuple[str, str, str]] = []
     for lower in sorted(before.keys() | after.keys()):
         key = (after.get(lower) or before[lower])[0]
         values = before.get(lower, ("", ""))[1], after.get(lower, ("", ""))[1]
         if values[0] != values[1]:
-            found.append((key, *values))
-    return found
+            changes.append((key, *values))
+    return changes
 
 
 def _from_to(key: str, before: str, after: str) -> str:
-    words = f"{before} → {after}" if before and after else f"{after}, was not set" if after else f"not set any more, was {before}"
-    return f"{key} {words}".strip()
+    change = f"{before} → {after}" if before and after else f"{after}, was not set" if after else f"not set any more, was {before}"
+    return f"{key} {change}".strip()
 
 
 def _membership(old: frozenset[str], new: frozenset[str]) -> str:
-    said = [f"loses {fold(old - new)}"] if old - new else []
-    return " and ".join([*said, *([f"gets {fold(new - old)}"] if new - old else [])])
+    losses = [f"loses {fold(old - new)}"] if old - new else []
+    return " and ".join([*losses, *([f"gets {fold(new - old)}"] if new - old else [])])
 
 
 def _alike(names: Iterable[str]) -> list[list[str]]:
-    """The names by their prefix: the nodes of a set together."""
+    """Groups names by prefix: the nodes of a set together."""
     groups: dict[str, list[str]] = {}
     for name in names:
         groups.setdefault(name.rstrip("0123456789"), []).append(name)
@@ -163,11 +163,10 @@ def _alike(names: Iterable[str]) -> list[list[str]]:
 
 
 def _size(line: Mapping[str, str]) -> str:
-    """CPUs, memory and GPUs of a node, as far as its line has them."""
     memory = _value(line, "RealMemory")
     parts = [f"{_value(line, 'CPUs')} CPUs" if _value(line, "CPUs") else "", f"{memory} MiB" if memory else "", _value(line, "Gres")]
-    said = ", ".join(part for part in parts if part)
-    return f": {said} each" if said else ""
+    sizes = ", ".join(part for part in parts if part)
+    return f": {sizes} each" if sizes else ""
 
 
 def _counted(nodes: frozenset[str]) -> str:
@@ -175,7 +174,7 @@ def _counted(nodes: frozenset[str]) -> str:
 
 
 def _value(pairs: Mapping[str, str], key: str) -> str:
-    return next((value for given, value in pairs.items() if given.lower() == key.lower()), "")
+    return next((value for name, value in pairs.items() if name.lower() == key.lower()), "")
 
 
 def _expanded(text: str) -> list[str]:

@@ -1,6 +1,6 @@
-"""Disks that get another size: what a claim asks for before and after, and what Kubernetes will not do. Pure.
+"""Disks that get another size: what a claim asks for before and after, and what Kubernetes refuses. Pure.
 
-Source: Kubernetes, "Expanding Persistent Volumes Claims": a claim grows where its StorageClass allows that, and never shrinks.
+Source: Kubernetes, "Expanding Persistent Volumes Claims": a claim grows if its StorageClass allows that, and never shrinks.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Any
 from changes.steps import Step
 
 SIZE = ("spec", "resources", "requests", "storage")
-"""Where a claim says its size."""
+"""Path of a claim's size."""
 GROW_REMEDY = (
     "Set the size back. If the driver of its StorageClass can grow volumes, say so first: "
     "kubectl patch storageclass NAME --patch '{\"allowVolumeExpansion\": true}'"
@@ -30,7 +30,7 @@ class Resize:
     old: str
     new: str
     storage_class: str
-    """As far as the claim says it."""
+    """Empty if the claim names none."""
 
     @property
     def shrinks(self) -> bool:
@@ -43,30 +43,36 @@ class Resize:
 
 
 def resizes(steps: Sequence[Step]) -> list[Resize]:
-    """The claims that are there, and get another size."""
+    """Existing claims that get another size."""
     claims = [step for step in steps if step.kind == "PersistentVolumeClaim" and step.op in ("update", "replace")]
-    found = [(step, each) for step in claims for each in step.differences if each.path == SIZE and each.old and each.new]
+    resized = [
+        (step, difference)
+        for step in claims
+        for difference in step.differences
+        if difference.path == SIZE and difference.old and difference.new
+    ]
     return [
-        Resize(step.namespace, step.name, str(each.old), str(each.new), str(step.spec.get("storageClassName") or ""))
-        for step, each in found
-        if quantity(each.old) != quantity(each.new)
+        Resize(step.namespace, step.name, str(difference.old), str(difference.new), str(step.spec.get("storageClassName") or ""))
+        for step, difference in resized
+        if quantity(difference.old) != quantity(difference.new)
     ]
 
 
 def refusals(found: Sequence[Resize], classes: Mapping[str, bool] | None = None, claims: Mapping[str, str] | None = None) -> list[str]:
-    """Why Kubernetes will refuse some of them, a line each with the remedy. Of a cluster that was asked: whether each StorageClass lets
-    disks grow, and the class of each claim."""
-    said: list[str] = []
-    for each in found:
-        storage_class = each.storage_class or (claims or {}).get(each.name, "")
-        if each.shrinks:
-            said.append(f"{each}. {SHRINK_REMEDY}.")
+    """The resizes that Kubernetes will refuse, a line each with the remedy. `classes`: whether each StorageClass lets disks grow; `claims`:
+    the class of each claim, both from the cluster.
+    """
+    lines: list[str] = []
+    for resize in found:
+        storage_class = resize.storage_class or (claims or {}).get(resize.name, "")
+        if resize.shrinks:
+            lines.append(f"{resize}. {SHRINK_REMEDY}.")
         elif classes is not None and not classes.get(storage_class, False):
-            said.append(f"{each}: StorageClass {storage_class or '(none)'} does not let disks grow. {GROW_REMEDY}.")
-    return said
+            lines.append(f"{resize}: StorageClass {storage_class or '(none)'} does not let disks grow. {GROW_REMEDY}.")
+    return lines
 
 
 def quantity(text: Any) -> Decimal | None:
-    """Kubernetes' quantity in bytes; None for what is none."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTPE]i|[kMGTPE]?)", str(text))
-    return Decimal(found[1]) * _UNITS[found[2]] if found else None
+    """Kubernetes' quantity in bytes; None for any other text."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTPE]i|[kMGTPE]?)", str(text))
+    return Decimal(match[1]) * _UNITS[match[2]] if match else None

@@ -1,4 +1,4 @@
-"""The fate of jobs: those that run where nodes leave, and those that wait and could never run any more. Pure."""
+"""The fate of jobs: running jobs on nodes that leave, and waiting jobs that could never run any more. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -23,9 +23,9 @@ class Job:
     user: str
     is_waiting: bool
     partitions: tuple[str, ...]
-    """It needs one of them."""
+    """The job needs one of them."""
     nodes: frozenset[str] = frozenset()
-    """Those that it has; empty while it waits."""
+    """The nodes that it has; empty while it waits."""
     ends_at: int | None = None
     """Seconds since 1970: the latest that its time limit allows."""
     limit_min: int | None = None
@@ -36,7 +36,7 @@ class Job:
     features: str = ""
     """Its --constraint."""
     tres: Mapping[str, int] | None = None
-    """What it asks for in all, by TRES as Slurm writes it (gres/gpu, gres/gpu:h100); memory left out."""
+    """Its total request by TRES, in Slurm's spelling (gres/gpu, gres/gpu:h100), without memory."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,14 @@ class Affected:
     why: str
     nodes: frozenset[str]
     most: int | None
-    """How many of the nodes leave, where the controller chooses."""
+    """How many of the nodes leave, if the controller chooses."""
     policy: str
-    """What becomes of the jobs."""
+    """The fate of the jobs."""
     jobs: int
     users: tuple[tuple[str, int], ...]
     """Whose they are, most jobs first."""
     last_end: int | None
-    """When the last of them ends at the latest, in seconds since 1970; None without jobs, or where one has no limit."""
+    """Latest end of all the jobs, in seconds since 1970. None without jobs, or if a job has no limit."""
     has_endless: bool
 
 
@@ -72,20 +72,20 @@ def affected(why: str, nodes: frozenset[str], most: int | None, policy: str, job
     ends = [job.ends_at for job in on_them]
     known = [end for end in ends if end is not None]
     users = Counter(job.user for job in on_them)
-    ranked = tuple(sorted(users.items(), key=lambda each: (-each[1], each[0])))
+    ranked = tuple(sorted(users.items(), key=lambda user_count: (-user_count[1], user_count[0])))
     endless = len(known) < len(ends)
     return Affected(why, nodes, most, policy, len(on_them), ranked, None if endless else max(known, default=None), endless)
 
 
 def stranded(jobs: Iterable[Job], old: Configuration, new: Configuration) -> list[Stranded]:
-    """Waiting jobs that no partition could ever run after the change, although one could before. Says only what is certain."""
+    """Waiting jobs that no partition could ever run after the change, although one could before. Reports only what is certain."""
     before, after = _Offer(old), _Offer(new)
     waiting = [job for job in jobs if job.is_waiting]
     return [Stranded(job.number, job.user, why) for job in waiting if (why := after.obstacle(job)) and not before.obstacle(job)]
 
 
 class _Offer:
-    """What a configuration has for jobs. Jobs of one shape are judged once: queues hold tens of thousands, of few shapes."""
+    """A configuration's offer to jobs. Jobs of one shape are judged once: queues hold tens of thousands, of few shapes."""
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
@@ -93,7 +93,7 @@ class _Offer:
         self._fitting: dict[tuple[str, str], list[Mapping[str, str]]] = {}
 
     def obstacle(self, job: Job) -> str:
-        """Why no partition of the job's could run it; "" where one might."""
+        """Why none of the job's partitions could run it; "" if one might."""
         tres = tuple(sorted((job.tres or {}).items()))
         shape = (job.partitions, job.limit_min, job.asks_for, job.node_count, job.features, tres)
         if shape not in self._judged:
@@ -115,13 +115,13 @@ class _Offer:
             which = f" with {job.features}" if job.features else ""
             return f"it asks for {job.node_count} nodes{which}, and partition {name} has {len(lines)}"
         for tres, asked in (job.tres or {}).items():
-            there = sum(_amount(each, tres) for each in lines)
-            if there < asked:
-                return f"it asks for {asked} {tres}, and partition {name} has {there}"
+            available = sum(_amount(line, tres) for line in lines)
+            if available < asked:
+                return f"it asks for {asked} {tres}, and partition {name} has {available}"
         return ""
 
     def _lines(self, name: str, features: str) -> list[Mapping[str, str]]:
-        """The lines of a partition's nodes that do not lack a feature, a line for each node."""
+        """The lines of a partition's nodes that do not lack a feature, one for each node."""
         key = name, features
         if key not in self._fitting:
             nodes = self._configuration.nodes
@@ -130,15 +130,15 @@ class _Offer:
 
 
 def _offers(line: Mapping[str, str], features: str) -> bool:
-    """True unless the node certainly lacks a feature. Only `a&b` is understood; whatever else a constraint may say is taken to fit."""
+    """True unless the node certainly lacks a feature. Only `a&b` is understood; any other constraint counts as met."""
     if not features or any(letter in features for letter in "|[]()*!:"):
         return True
-    there = {feature for key, value in line.items() if key.lower() in ("feature", "features") for feature in value.split(",")}
-    return set(features.replace(",", "&").split("&")) <= there
+    node_features = {feature for key, value in line.items() if key.lower() in ("feature", "features") for feature in value.split(",")}
+    return set(features.replace(",", "&").split("&")) <= node_features
 
 
 def _amount(line: Mapping[str, str], tres: str) -> int:
-    """How much of a TRES a node has, as far as slurm.conf says."""
+    """How much of a TRES a node has, according to slurm.conf."""
     pairs = {key.lower(): value for key, value in line.items()}
     if tres == "cpu":
         return _whole(pairs.get("cpus", ""))
@@ -152,11 +152,11 @@ def _amount(line: Mapping[str, str], tres: str) -> int:
 
 
 def minutes(text: str) -> int | None:
-    """A time of Slurm's in minutes, rounded up; None for none, or no limit. Source: slurm.conf(5), MaxTime."""
+    """A time of Slurm's in minutes, rounded up. None for an empty text or no limit. Source: slurm.conf(5), MaxTime."""
     if not text or text.upper() in _ENDLESS:
         return None
-    days, dash, rest = text.rpartition("-")
-    parts = [int(part) for part in rest.split(":") if part.isdecimal()]
+    days, dash, clock = text.rpartition("-")
+    parts = [int(part) for part in clock.split(":") if part.isdecimal()]
     if not parts or (dash and not days.isdecimal()):
         return None
     if dash:
@@ -170,27 +170,27 @@ def minutes(text: str) -> int | None:
 def read_queue(answer: object) -> tuple[Job, ...]:
     """The jobs of programs/running_jobs' answer to GET /queue/. Raises QueueError."""
     try:
-        return tuple(_job(each) for each in answer["jobs"])  # type: ignore[index]
+        return tuple(_job(row) for row in answer["jobs"])  # type: ignore[index]
     except (KeyError, TypeError, ValueError, AttributeError, HostlistError) as error:
         raise QueueError(f"no list of jobs: {type(error).__name__}: {error}") from error
 
 
-def _job(said: Mapping[str, str]) -> Job:
-    is_waiting = said["State"] == "PENDING"
-    tres = dict(pair.split("=", 1) for pair in said["tres-alloc"].split(",") if "=" in pair)
+def _job(row: Mapping[str, str]) -> Job:
+    is_waiting = row["State"] == "PENDING"
+    tres = dict(pair.split("=", 1) for pair in row["tres-alloc"].split(",") if "=" in pair)
     wanted = {name: int(amount) for name, amount in tres.items() if (name == "cpu" or name.startswith("gres/")) and amount.isdecimal()}
-    end = said["EndTime"]
+    end = row["EndTime"]
     return Job(
-        number=said["JobArrayID"],
-        user=said["UserName"],
+        number=row["JobArrayID"],
+        user=row["UserName"],
         is_waiting=is_waiting,
-        partitions=tuple(said["Partition"].split(",")),
-        nodes=frozenset(expand(said["NodeList"])) if not is_waiting else frozenset(),
+        partitions=tuple(row["Partition"].split(",")),
+        nodes=frozenset(expand(row["NodeList"])) if not is_waiting else frozenset(),
         ends_at=int(end) if end.isdecimal() and not is_waiting else None,
-        limit_min=minutes(said["TimeLimit"]),
-        asks_for=frozenset(expand(said["ReqNodes"])) if is_waiting else frozenset(),
+        limit_min=minutes(row["TimeLimit"]),
+        asks_for=frozenset(expand(row["ReqNodes"])) if is_waiting else frozenset(),
         node_count=_whole(tres.get("node", "")) or 1,
-        features="" if said["Feature"] in ("(null)", "N/A") else said["Feature"],
+        features="" if row["Feature"] in ("(null)", "N/A") else row["Feature"],
         tres=wanted,
     )
 

@@ -1,8 +1,7 @@
-"""What a change of a Slurm parameter needs before it counts, and what it does to jobs. Pure: a table, with the source of each row.
+"""What a change of a Slurm parameter needs to take effect, and what it does to jobs. Pure: a table of exceptions, each with its source.
 
-Slurm's rule is that changes take effect with `scontrol reconfigure` unless its manual says otherwise (slurm.conf(5) of 26.05, DESCRIPTION).
-Here each successful reconfigure also leaves a new slurmctld process (docs/design.md, "Files, and how slurmctld reads them"), so parameters
-that older manuals tie to a restart, such as MaxJobCount, need none. So the table holds the exceptions, and what users want to know.
+The rule: changes take effect with `scontrol reconfigure`, unless slurm.conf(5) says otherwise. Here a reconfigure also leaves a new
+slurmctld process (docs/design.md, "Files, and how slurmctld reads them"), so MaxJobCount and its like need no restart.
 """
 
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ MEASURED = "measured on 26.05.5: docs/design.md, section 6"
 
 
 class Need(Enum):
-    """What has to happen before a change counts, the least first."""
+    """What a change needs to take effect, the least first."""
 
     NOTHING = "nothing"
     RECONFIGURE = "reconfigure"
@@ -31,9 +30,9 @@ class Parameter:
 
     need: Need = Need.RECONFIGURE
     effect: str = ""
-    """What becomes of jobs, where something does."""
+    """The effect on jobs, if any."""
     harms: bool = False
-    """True where jobs that run could be lost."""
+    """True if running jobs could be lost."""
     source: str = MANUAL
 
 
@@ -66,7 +65,7 @@ LIMITS = frozenset(
     MaxStepCount MaxTasksPerNode OverTimeLimit
     """.split()  # noqa: SIM905 - words read better than a thousand quotes
 )
-"""Keys of slurm.conf that limit what jobs may ask for, or that say what a job gets which does not ask."""
+"""Keys of slurm.conf that limit the requests of jobs, or are the defaults of these requests."""
 
 NODES: Mapping[str, Parameter] = {
     **{key: Parameter(Need.DRAIN, _SIZE, source=MEASURED) for key in SIZE_KEYS},
@@ -87,5 +86,5 @@ PARTITIONS: Mapping[str, Parameter] = {
 
 
 def find(key: str, table: Mapping[str, Parameter]) -> Parameter:
-    """The row of a key, whatever its case."""
+    """The row of a key. Keys are case-insensitive."""
     return table[name] if (name := known(key, table)) else PLAIN

@@ -33,7 +33,7 @@ def text(story: Story) -> list[str]:
 
 
 def markdown(story: Story, title: str, counts: str) -> str:
-    """A comment for a change: verdict, counts, and a section for each part of the story that has something to say."""
+    """A comment for a change: verdict, counts, and a section for each part of the story that is not empty."""
     verdict = {Level.NOTHING: "nothing changes", Level.CHANGES: "changes", Level.DANGEROUS: "**dangerous**"}[story.level]
     lines = [f"### {title}: {verdict}", "", counts]
     if story.dangers:
@@ -76,17 +76,17 @@ def as_json(story: Story) -> dict[str, Any]:
             "unknown": story.queue.unknown,
             "affected": [
                 {
-                    "why": each.why,
-                    "nodes": fold(each.nodes),
-                    "most": each.most,
-                    "policy": each.policy,
-                    "running": each.jobs,
-                    "users": dict(each.users),
-                    "lastEnd": each.last_end,
+                    "why": affected.why,
+                    "nodes": fold(affected.nodes),
+                    "most": affected.most,
+                    "policy": affected.policy,
+                    "running": affected.jobs,
+                    "users": dict(affected.users),
+                    "lastEnd": affected.last_end,
                 }
-                for each in story.affected
+                for affected in story.affected
             ],
-            "stranded": [{"job": each.number, "user": each.user, "reason": each.reason} for each in story.stranded],
+            "stranded": [{"job": job.number, "user": job.user, "reason": job.reason} for job in story.stranded],
         },
     }
 
@@ -109,26 +109,26 @@ def _fate_lines(story: Story) -> list[str]:
         return []
     if story.queue.unknown:
         return [f"unknown: {story.queue.unknown}"]
-    lines = [_affected_line(each) for each in story.affected]
-    lines += [_stranded_line(each) for each in story.stranded[:_MOST]]
+    lines = [_affected_line(affected) for affected in story.affected]
+    lines += [_stranded_line(job) for job in story.stranded[:_MOST]]
     if not story.stranded:
         lines.append("every waiting job that could run can run afterwards, as far as slurm.conf tells")
     return [*lines, *_rest(story.stranded)]
 
 
-def _affected_line(each: Affected) -> str:
-    some = f"{each.most} of " if each.most else ""
-    where = f"{some}{fold(each.nodes)} {_LEAVE[each.why]}"
-    if not each.jobs:
+def _affected_line(affected: Affected) -> str:
+    some = f"{affected.most} of " if affected.most else ""
+    where = f"{some}{fold(affected.nodes)} {_LEAVE[affected.why]}"
+    if not affected.jobs:
         return f"{where}: no job runs there"
-    users = ", ".join(f"{user} {count}" for user, count in each.users[:_MOST])
-    more = f" and {len(each.users) - _MOST} more users" if len(each.users) > _MOST else ""
-    end = "at least one has no time limit" if each.has_endless else f"the last ends by {_time(each.last_end)}"
-    return f"{where}: {each.jobs} running job{'' if each.jobs == 1 else 's'} ({users}{more}); {end}; {each.policy}"
+    users = ", ".join(f"{user} {count}" for user, count in affected.users[:_MOST])
+    more = f" and {len(affected.users) - _MOST} more users" if len(affected.users) > _MOST else ""
+    end = "at least one has no time limit" if affected.has_endless else f"the last ends by {_time(affected.last_end)}"
+    return f"{where}: {affected.jobs} running job{'' if affected.jobs == 1 else 's'} ({users}{more}); {end}; {affected.policy}"
 
 
-def _stranded_line(each: Stranded) -> str:
-    return f"job {each.number} of {each.user} waits, and could never run: {each.reason}"
+def _stranded_line(job: Stranded) -> str:
+    return f"job {job.number} of {job.user} waits, and could never run: {job.reason}"
 
 
 def _rest(items: Sequence[object]) -> list[str]:

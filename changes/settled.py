@@ -16,21 +16,21 @@ _CLAIMS = "volumeClaimTemplates"
 
 def settled(steps: Sequence[Step]) -> list[str]:
     """One line for each such change, with the remedy."""
-    said: list[str] = []
+    lines: list[str] = []
     for step in steps:
         if step.op not in ("update", "same"):
             continue
         if step.kind == "PersistentVolumeClaim":
-            said += _kept_class(step)
+            lines += _kept_class(step)
         elif step.kind == "Secret":
-            said += _kept_key(step)
+            lines += _kept_key(step)
         elif step.is_node_set:
-            said += _kept_disks(step)
+            lines += _kept_disks(step)
         elif step.is_node_group:
-            said += _kept_machines(step)
+            lines += _kept_machines(step)
         elif step.kind == "PersistentVolume" and step.touches("spec", "mountOptions"):
-            said.append(f"{step}: a machine that has it mounted keeps the old mount options until no pod there has it any more")
-    return said
+            lines.append(f"{step}: a machine that has it mounted keeps the old mount options until no pod there has it any more")
+    return lines
 
 
 def _kept_class(step: Step) -> Iterator[str]:
@@ -54,12 +54,12 @@ def _kept_key(step: Step) -> Iterator[str]:
 def _kept_disks(step: Step) -> Iterator[str]:
     was, now = (_templates(manifest) for manifest in (step.old, step.new))
     for name in sorted(was.keys() & now.keys()):
-        size, larger = (each.get("resources", {}).get("requests", {}).get("storage") for each in (was[name], now[name]))
+        size, larger = (claim.get("resources", {}).get("requests", {}).get("storage") for claim in (was[name], now[name]))
         if size != larger:
             patch = f'{{"spec":{{"resources":{{"requests":{{"storage":"{larger}"}}}}}}}}'
             grow = f"Grow each: kubectl -n {step.namespace} patch pvc {name}-{step.name}-0 -p '{patch}'"
             yield f"{step}: the disks {name} that its nodes have stay {size}; {larger} is for new ones only. {grow}"
-        old, new = (each.get("storageClassName") or "the default class" for each in (was[name], now[name]))
+        old, new = (claim.get("storageClassName") or "the default class" for claim in (was[name], now[name]))
         if old != new:
             yield (
                 f"{step}: the disks {name} that its nodes have stay in {old}; {new} is for new ones only. "
@@ -69,7 +69,7 @@ def _kept_disks(step: Step) -> Iterator[str]:
 
 def _kept_machines(step: Step) -> Iterator[str]:
     tags: list[Mapping[str, str]] = [manifest.get("tags") or {} for manifest in (step.old, step.new)]
-    before, now = (each.get(annotations.DESIRED) for each in tags)
+    before, now = (group_tags.get(annotations.DESIRED) for group_tags in tags)
     if before and now and before != now:
         cluster = step.new.get("clusterName") or step.old.get("clusterName")
         first = "first, as EKS refuses a min above them: " if step.touches("scalingConfig", "minSize") else ""
@@ -84,5 +84,5 @@ def _annotations(manifest: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _templates(manifest: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The specs of a set's claims, by their names."""
-    return {each["metadata"]["name"]: each["spec"] for each in manifest.get("spec", {}).get(_CLAIMS) or ()}
+    """The specs of a set's claims, by name."""
+    return {template["metadata"]["name"]: template["spec"] for template in manifest.get("spec", {}).get(_CLAIMS) or ()}

@@ -1,5 +1,6 @@
-"""One object before and after a change, whoever found the change: the dry run of Slipway's engine, a saved plan, or the pulumi CLI.
-Objects are those of Kubernetes, and node groups of EKS."""
+"""One object before and after a change, from the engine's dry run, a saved plan or the pulumi CLI. Objects are those of Kubernetes, and
+node groups of EKS.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ class Step:
     old: Mapping[str, Any]
     new: Mapping[str, Any]
     differences: tuple[Difference, ...] = ()
-    """Of `old` to what will be; they leave out what only the API server fills in."""
+    """From `old` to the result, without fields that only the API server fills in."""
     is_retained: bool = False
     """True when the object stays in the cluster though it is no longer declared."""
 
@@ -49,7 +50,7 @@ class Step:
 
     @property
     def is_node_group(self) -> bool:
-        """True for a node group of EKS, the only object here that is not one of Kubernetes."""
+        """True for a node group of EKS, the only object here that is not of Kubernetes."""
         return (self.group, self.kind) == NODE_GROUP
 
     @property
@@ -58,13 +59,13 @@ class Step:
         return self.old.get("spec", {})
 
     def touches(self, *path: str) -> bool:
-        """True when something at or below a path changes."""
-        return any(each.path[: len(path)] == path for each in self.differences)
+        """True if something at or below a path changes."""
+        return any(difference.path[: len(path)] == path for difference in self.differences)
 
     def numbers(self, field: str) -> list[tuple[int, int]]:
-        """The old and the new value of a number in the spec; empty where it stays, or is no number."""
-        found = [(each.old, each.new) for each in self.differences if each.path == ("spec", field)]
-        return [(old, new) for old, new in found if isinstance(old, int) and isinstance(new, int)]
+        """The old and the new value of a number in the spec; empty if it stays, or is no number."""
+        values = [(difference.old, difference.new) for difference in self.differences if difference.path == ("spec", field)]
+        return [(old, new) for old, new in values if isinstance(old, int) and isinstance(new, int)]
 
 
 def step_of(
@@ -76,7 +77,7 @@ def step_of(
     changed: tuple[Difference, ...],
     is_retained: bool = False,
 ) -> Step | None:
-    """The step of a Pulumi resource, from its type, name and inputs; None for components and for resources that previews leave out."""
+    """The step of a Pulumi resource, from its type, name and inputs. None for components and resources that previews leave out."""
     if type_ == _NODE_GROUP_TYPE:
         return Step(op, *NODE_GROUP, "", name, old, new, changed, is_retained)
     if not type_.startswith("kubernetes:"):
@@ -89,7 +90,7 @@ def step_of(
 
 
 def differences(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[Difference]:
-    """Every changed leaf between two JSON values. Lists whose items all have a name are matched by it."""
+    """Every changed leaf between two JSON values. Lists whose items all have a name are matched by name."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         before, after = cast(Mapping[str, Any], old), cast(Mapping[str, Any], new)
         for key in sorted({*before, *after}):

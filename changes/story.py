@@ -1,4 +1,4 @@
-"""The whole story of a change: Slurm's configuration, pods, data, and the fate of jobs; and how dangerous all that is. Pure."""
+"""The whole story of a change: Slurm's configuration, pods, data, the fate of jobs, and how dangerous it is. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _FILES_READ_ALIKE = "changed"
 
 
 class Level(IntEnum):
-    """How a change is to be taken; the value is the exit code of a preview that is asked for one."""
+    """How dangerous a change is. The value is the exit code of a preview that is asked for one."""
 
     NOTHING = 0
     CHANGES = 2
@@ -31,28 +31,28 @@ class Queue:
 
     jobs: tuple[Job, ...] = ()
     unknown: str = ""
-    """Why nobody knows; empty when `jobs` are what slurmctld said."""
+    """Why the jobs are unknown; empty if `jobs` are slurmctld's."""
 
 
 @dataclass(frozen=True)
 class Story:
-    """What people and CI are told."""
+    """The report for people and CI."""
 
     items: tuple[Item, ...]
     consequences: tuple[str, ...]
     losses: tuple[str, ...]
-    """Data that goes."""
+    """Data that is deleted."""
     affected: tuple[Affected, ...]
     stranded: tuple[Stranded, ...]
     queue: Queue
     concerns_jobs: bool
-    """True when the fate of jobs depends on which there are."""
+    """True if the change may affect jobs that exist."""
     dangers: tuple[str, ...]
     level: Level
     not_applied: tuple[str, ...] = ()
     """Changes of the stack file that no deployment applies, each with its remedy."""
     harms: tuple[str, ...] = ()
-    """Of the dangers, what the change itself would do to running jobs: nobody has asked for it in the stack file."""
+    """The dangers that are side effects on running jobs, which nobody asked for in the stack file."""
 
 
 def tell(steps: Sequence[Step], queue: Queue) -> Story:
@@ -61,7 +61,7 @@ def tell(steps: Sequence[Step], queue: Queue) -> Story:
     # A cluster that is new, or goes as a whole, is told by its objects.
     items = [*(compare(old, new) if old != EMPTY and new != EMPTY else ()), *_other_files(steps)]
     touched = _touched(steps, items)
-    fates = () if queue.unknown else tuple(_affected(each, queue.jobs) for each in touched)
+    fates = () if queue.unknown else tuple(_affected(touch, queue.jobs) for touch in touched)
     lost = () if queue.unknown or new == EMPTY else tuple(stranded(queue.jobs, old, new))
     may_strand = any(item.is_removal or (item.topic == "partitions" and not item.is_addition) for item in items)
     concerns = bool(touched) or may_strand or any(item.parameter.harms for item in items)
@@ -70,12 +70,12 @@ def tell(steps: Sequence[Step], queue: Queue) -> Story:
     dangers = (*gone, *_dangers(touched, queue), *harms, *_unknown(queue, may_strand), *_stranding(lost))
     quiet = all(step.op == "same" for step in steps)
     level = Level.DANGEROUS if dangers else Level.NOTHING if quiet else Level.CHANGES
-    said = tuple(consequences(steps))
-    return Story(tuple(items), said, gone, fates, lost, queue, concerns, dangers, level, tuple(settled(steps)), harms)
+    effects = tuple(consequences(steps))
+    return Story(tuple(items), effects, gone, fates, lost, queue, concerns, dangers, level, tuple(settled(steps)), harms)
 
 
 def configurations(steps: Iterable[Step]) -> tuple[Configuration, Configuration]:
-    """Slurm's configuration before and after; EMPTY where there is none. Both the same when no step has one."""
+    """Slurm's configuration before and after; EMPTY if there is none. Both are the same if no step has one."""
     for step in steps:
         old, new = _files(step.old), _files(step.new)
         if step.kind == "ConfigMap" and (CONFIGURATION in old or CONFIGURATION in new):
@@ -89,21 +89,21 @@ def _files(manifest: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _other_files(steps: Iterable[Step]) -> list[Item]:
-    """Slurm's files beside slurm.conf. They are read with the same reconfigure."""
-    found: list[Item] = []
+    """Slurm's files beside slurm.conf. The same reconfigure reads them."""
+    items: list[Item] = []
     for step in steps:
         old, new = _files(step.old), _files(step.new)
         if step.kind == "ConfigMap" and step.op == "update" and CONFIGURATION in old and CONFIGURATION in new:
             for name in sorted(old.keys() | new.keys()):
                 if name != CONFIGURATION and old.get(name) != new.get(name):
                     change = "added" if name not in old else "removed" if name not in new else _FILES_READ_ALIKE
-                    found.append(Item("files", name, change))
-    return found
+                    items.append(Item("files", name, change))
+    return items
 
 
 def _touched(steps: Sequence[Step], items: Sequence[Item]) -> list[NodesTouched]:
-    """The nodes that leave service: those of node sets, and those that slurm.conf alone takes away or makes another size."""
-    found = nodes_touched(steps)
+    """The nodes that leave service: those of node sets, and those that slurm.conf alone removes or resizes."""
+    touched = nodes_touched(steps)
     policies = drain_policies(steps)
     for item in items:
         why = {Need.END: "removed", Need.DRAIN: "resized"}.get(item.parameter.need)
@@ -111,12 +111,14 @@ def _touched(steps: Sequence[Step], items: Sequence[Item]) -> list[NodesTouched]
             continue
         for name, nodes in _by_set(item.nodes).items():
             same = "removed" if why == "removed" else "rolled"
-            if any(each.node_set == name and each.why in (same, why) and nodes <= each.nodes for each in found):
+            if any(touch.node_set == name and touch.why in (same, why) and nodes <= touch.nodes for touch in touched):
                 continue
             # slurm.conf names the nodes that go; a NodeSet says only how many.
-            found = [each for each in found if not (each.node_set == name and each.why == "scaled in" and why == "removed")]
-            found.append(NodesTouched(name, "removed" if why == "removed" else "resized", nodes, policy=policies.get(name, DrainPolicy())))
-    return found
+            touched = [touch for touch in touched if not (touch.node_set == name and touch.why == "scaled in" and why == "removed")]
+            touched.append(
+                NodesTouched(name, "removed" if why == "removed" else "resized", nodes, policy=policies.get(name, DrainPolicy()))
+            )
+    return touched
 
 
 def _by_set(nodes: Iterable[str]) -> dict[str, frozenset[str]]:
@@ -131,25 +133,25 @@ def _affected(touched: NodesTouched, jobs: Iterable[Job]) -> Affected:
 
 
 def _dangers(touched: Sequence[NodesTouched], queue: Queue) -> list[str]:
-    """The jobs that would not get their time. Where jobs are unknown, they are taken to be there."""
+    """The jobs that would not get their time. Unknown jobs count as present."""
     running = [job for job in queue.jobs if not job.is_waiting]
-    found: list[str] = []
-    for each in touched:
-        jobs = [job for job in running if job.nodes & each.nodes]
-        if each.policy.ends_jobs and (jobs or queue.unknown):
-            found.append(f"{fold(each.nodes)}: {_so_many(jobs, queue)} on nodes that are {each.why}; {each.policy}")
-    return found
+    dangers: list[str] = []
+    for touch in touched:
+        jobs = [job for job in running if job.nodes & touch.nodes]
+        if touch.policy.ends_jobs and (jobs or queue.unknown):
+            dangers.append(f"{fold(touch.nodes)}: {_so_many(jobs, queue)} on nodes that are {touch.why}; {touch.policy}")
+    return dangers
 
 
 def _harms(items: Sequence[Item], queue: Queue) -> list[str]:
-    """What the change of the files does to running jobs. Where jobs are unknown, they are taken to be there."""
+    """What the change of the files does to running jobs. Unknown jobs count as present."""
     running = [job for job in queue.jobs if not job.is_waiting]
-    found: list[str] = []
+    harms: list[str] = []
     for item in items:
         jobs = [job for job in running if not item.nodes or job.nodes & item.nodes]
         if item.parameter.harms and (jobs or queue.unknown):
-            found.append(f"{item.subject}: {item.change}: {item.parameter.effect} ({_so_many(jobs, queue)} now)")
-    return found
+            harms.append(f"{item.subject}: {item.change}: {item.parameter.effect} ({_so_many(jobs, queue)} now)")
+    return harms
 
 
 def _unknown(queue: Queue, may_strand: bool) -> list[str]:

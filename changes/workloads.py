@@ -1,4 +1,4 @@
-"""What the change of a workload does to its pods, in words, and which Slurm nodes leave or are rolled by it. Pure."""
+"""What a changed workload means for its pods, in words, and which Slurm nodes leave or roll. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from changes.steps import Step
 from names import labels
 
 RECORD = (labels.COMPONENT, "deployed")
-"""Label of the Secrets by which the guard knows what is deployed. They come after all else, and go first."""
+"""Label of the guard's record: Secrets that are created after all other objects, and deleted first."""
 _WORKLOADS = ("StatefulSet", "Deployment", "DaemonSet")
 CONFIGURATION = "slurm.conf"
 _ON_DELETE = "running pods, and their jobs, go on as they are; each gets the change when it is next deleted"
@@ -20,7 +20,7 @@ Why = Literal["removed", "scaled in", "rolled", "resized"]
 
 @dataclass(frozen=True)
 class DrainPolicy:
-    """What a node set does with the jobs on a node that has to go."""
+    """What a node set does with the jobs on a node that has to leave."""
 
     action: Literal["Wait", "Requeue", "Cancel"] = "Wait"
     deadline_s: int | None = None
@@ -33,7 +33,7 @@ class DrainPolicy:
 
     @property
     def ends_jobs(self) -> bool:
-        """True when jobs do not get the time that they asked for."""
+        """True if jobs may not get the time that they asked for."""
         return self.action != "Wait" and self.deadline_s is not None
 
 
@@ -45,36 +45,36 @@ class NodesTouched:
     why: Why
     nodes: frozenset[str]
     most: int | None = None
-    """How many of the nodes, where the controller chooses; None for all."""
+    """How many of the nodes, if the controller chooses; None for all."""
     policy: DrainPolicy = DrainPolicy()
 
 
 def consequences(steps: Sequence[Step]) -> list[str]:
-    """For each workload that changes: whether its pods, and so its jobs, go on. For files changed in place: that no pod restarts."""
-    said: list[str] = []
+    """For each workload that changes: whether its pods, and so its jobs, continue. For files changed in place: that no pod restarts."""
+    lines: list[str] = []
     updated = [step for step in steps if step.op == "update"]
     files = [step for step in updated if step.kind in ("ConfigMap", "Secret") and not _is_for_controllers(step) and not settled([step])]
     for step in files:
         if has_slurms_files(step):
-            said.append(f"{step.name}: slurmctld reads the new files within seconds, and hands them on; no pod restarts for it")
+            lines.append(f"{step.name}: slurmctld reads the new files within seconds, and hands them on; no pod restarts for it")
     in_place = [step.name for step in files if not has_slurms_files(step)]
     if in_place:
-        said.append(f"{', '.join(in_place)}: running pods get the new files in place within about a minute; none restarts for it")
-    said += [f"{each}: the disk grows while it is in use, where its StorageClass lets disks grow" for each in resizes(steps)]
+        lines.append(f"{', '.join(in_place)}: running pods get the new files in place within about a minute; none restarts for it")
+    lines += [f"{resize}: the disk grows while it is in use, where its StorageClass lets disks grow" for resize in resizes(steps)]
     for step in steps:
         effect = _effect_on_nodes if step.is_node_set else _effect_on_machines if step.is_node_group else _effect
-        if (step.kind in _WORKLOADS or step.is_node_set or step.is_node_group) and (words := effect(step)):
-            said.append(f"{step.kind} {step.name}: {words}")
-    return said
+        if (step.kind in _WORKLOADS or step.is_node_set or step.is_node_group) and (effect_text := effect(step)):
+            lines.append(f"{step.kind} {step.name}: {effect_text}")
+    return lines
 
 
 def nodes_touched(steps: Sequence[Step]) -> list[NodesTouched]:
-    """The nodes that NodeSets lose or roll. Nodes that only leave slurm.conf are not among them."""
+    """The nodes that NodeSets lose or roll, without those that only leave slurm.conf."""
     return [touched for step in steps if step.is_node_set for touched in _touched(step)]
 
 
 def drain_policies(steps: Sequence[Step]) -> dict[str, DrainPolicy]:
-    """What each node set does with the jobs on nodes that have to go, once the change is made."""
+    """What each node set does, after the change, with the jobs on nodes that have to leave."""
     return {step.name: _policy(step.new.get("spec") or step.spec) for step in steps if step.is_node_set}
 
 
@@ -85,19 +85,19 @@ def _touched(step: Step) -> list[NodesTouched]:
     policy = _policy(step.new.get("spec") or step.spec)
     if step.op in ("delete", "replace"):
         return [NodesTouched(step.name, "removed", names, policy=policy)]
-    found: list[NodesTouched] = []
+    touched: list[NodesTouched] = []
     for field in ("replicas", "max"):
         for old, new in step.numbers(field):
             if new < old:
-                found.append(NodesTouched(step.name, "scaled in", names, old - new, policy))
+                touched.append(NodesTouched(step.name, "scaled in", names, old - new, policy))
     strategy = {**step.spec.get("updateStrategy", {}), **step.new.get("spec", {}).get("updateStrategy", {})}
     if _rolls(step) and strategy.get("type") != "OnDelete":
-        found.append(NodesTouched(step.name, "rolled", names, policy=policy))
-    return found
+        touched.append(NodesTouched(step.name, "rolled", names, policy=policy))
+    return touched
 
 
 def _node_count(spec: Mapping[str, Any]) -> int:
-    """How many nodes slurm.conf lists for a set: as controllers/nodeset/structs.py has it."""
+    """The number of nodes that slurm.conf lists for a set. Source: controllers/nodeset/structs.py."""
     largest = spec.get("max") if spec.get("max") is not None else spec.get("replicas")
     ordinals = spec.get("ordinals")
     return int(ordinals if ordinals is not None else largest or 0)
@@ -113,41 +113,41 @@ def _rolls(step: Step) -> bool:
 
 
 def has_slurms_files(step: Step) -> bool:
-    """True of the ConfigMap with slurm.conf and its peers."""
+    """True for the ConfigMap with slurm.conf and its peers."""
     return CONFIGURATION in (step.new.get("data") or step.old.get("data") or {})
 
 
 def _is_for_controllers(step: Step) -> bool:
-    """True of an object that a controller reads, and no pod mounts: a list of node sets, by its finalizer, and the guard's record."""
+    """True for an object that a controller reads and no pod mounts: a list of node sets (it has a finalizer), and the guard's record."""
     return bool(step.new.get("metadata", {}).get("finalizers")) or is_record(step.new)
 
 
 def is_record(manifest: Mapping[str, Any]) -> bool:
-    """True of a Secret of the guard's record."""
+    """True for a Secret of the guard's record."""
     label, value = RECORD
     labels: Mapping[str, str] = manifest.get("metadata", {}).get("labels") or {}
     return manifest.get("kind", "Secret") == "Secret" and labels.get(label) == value
 
 
 def _effect_on_nodes(step: Step) -> str:
-    """What becomes of the Slurm nodes of a NodeSet: its controller drains each before its pod goes."""
+    """What happens to the Slurm nodes of a NodeSet: its controller drains each before its pod ends."""
     if step.op in ("delete", "replace"):
         again = "; then the set is made again" if step.op == "replace" else ""
         return f"goes: all its nodes are drained, and each pod ends when no job is left on it{again}"
     if step.op != "update":
         return ""
-    said: list[str] = []
-    for field, words in (("replicas", "nodes"), ("max", "nodes at most"), ("min", "nodes at least")):
+    effects: list[str] = []
+    for field, unit in (("replicas", "nodes"), ("max", "nodes at most"), ("min", "nodes at least")):
         for old, new in step.numbers(field):
             fate = "; those that go are drained first" if new < old and field != "min" else "; those there stay"
-            said.append(f"{old} to {new} {words}{fate}")
+            effects.append(f"{old} to {new} {unit}{fate}")
     if _rolls(step):
-        said.append(_roll({**step.spec.get("updateStrategy", {}), **step.new.get("spec", {}).get("updateStrategy", {})}))
-    return "; ".join(said) or "no pod restarts"
+        effects.append(_roll({**step.spec.get("updateStrategy", {}), **step.new.get("spec", {}).get("updateStrategy", {})}))
+    return "; ".join(effects) or "no pod restarts"
 
 
 def _effect_on_machines(step: Step) -> str:
-    """What becomes of the machines of a node group. Source: EKS' user guide, "Update a managed node group": pods are evicted first."""
+    """What happens to the machines of a node group. Source: EKS' user guide, "Update a managed node group": pods are evicted first."""
     if step.op == "delete":
         return "the group and its machines are deleted, after the node sets on them"
     if step.op == "replace":
@@ -173,11 +173,11 @@ def _effect(step: Step) -> str:
         return f"cannot change in place: it is deleted and made again, and its pods end{jobs}"
     if step.op != "update":
         return ""
-    said = [f"{old} to {new} pods{jobs if new < old else '; those there stay'}" for old, new in step.numbers("replicas")]
+    effects = [f"{old} to {new} pods{jobs if new < old else '; those there stay'}" for old, new in step.numbers("replicas")]
     if step.touches("spec", "template"):
         strategy = step.spec.get("updateStrategy", step.spec.get("strategy", {})).get("type", "RollingUpdate")
         if strategy == "OnDelete":
-            said.append(_ON_DELETE)
+            effects.append(_ON_DELETE)
         else:
-            said.append("its pods are replaced " + ("all at once" if strategy == "Recreate" else "one after the other") + jobs)
-    return "; ".join(said) or "no pod restarts"
+            effects.append("its pods are replaced " + ("all at once" if strategy == "Recreate" else "one after the other") + jobs)
+    return "; ".join(effects) or "no pod restarts"

@@ -1,6 +1,6 @@
-"""What Slipway's own parts may do although a rule forbids it: one table for each rule, with a reason for each row. Data only.
+"""What Slipway's own parts may do although a rule forbids it: one table for each rule, with a reason in each row. Data only.
 
-An exception is for what SlurmCluster declares; a pod of the same labels that a program declares beside it has none.
+An exception is for what SlurmCluster declares; a pod with the same labels that a program declares beside it has none.
 """
 
 from collections.abc import Mapping

@@ -24,7 +24,7 @@ def check(resources: Sequence[Resource]) -> Iterator[Fault]:
 
 
 def image_fault(image: str) -> str:
-    """What is wrong with an image's name; empty where nothing is. A digest fixes it, whatever the tag says."""
+    """The fault in an image's name; empty if there is none. A digest fixes the version, whatever the tag."""
     name, _, digest = image.partition("@")
     tag = name.rpartition("/")[2].partition(":")[2]
     if not name:

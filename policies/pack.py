@@ -1,6 +1,6 @@
-"""The rules as a CrossGuard pack. Every rule is a stack policy, so that all are run over all resources, in a preview and in an update.
+"""The rules as a CrossGuard pack. Every rule is a stack policy, so that each runs over all resources, in a preview and in an update.
 
-A rule that binds only what SlurmCluster declares is two policies: `<rule>`, and `<rule>-elsewhere`, which advises on the rest.
+A rule that binds only what SlurmCluster declares is two policies: `<rule>`, and `<rule>-elsewhere`, which advises on all others.
 `SLIPWAY_POLICIES_FILE` names the file of a project's own rules: the engine starts a pack in the pack's folder.
 """
 
@@ -36,7 +36,7 @@ def policies(rule: Rule) -> Iterator[StackValidationPolicy]:
 
 def _policy(rule: Rule, name: str, level: Level) -> StackValidationPolicy:
     def validate(args: StackValidationArgs, report: ReportViolation) -> None:
-        for fault in (Fault(*each) for each in rule.check(records(args.resources))):
+        for fault in (Fault(*parts) for parts in rule.check(records(args.resources))):
             if level_of(rule, fault) == level:
                 place = f"{fault.path}: " if fault.path else ""
                 report(f"{place}{fault.found} {fault.remedy}", fault.resource.urn if fault.resource else None)
@@ -46,12 +46,15 @@ def _policy(rule: Rule, name: str, level: Level) -> StackValidationPolicy:
 
 def records(resources: Sequence[PolicyResource]) -> list[Resource]:
     """The engine's resources as rules see them, without the stack itself."""
-    found = (each for each in resources if each.resource_type != _STACK)
-    return [Resource(each.urn, each.resource_type, each.name, _plain(each.props), each.opts.protect) for each in found]
+    declared = (resource for resource in resources if resource.resource_type != _STACK)
+    return [
+        Resource(resource.urn, resource.resource_type, resource.name, _plain(resource.props), resource.opts.protect)
+        for resource in declared
+    ]
 
 
 def _plain(value: Any) -> Any:
-    """A value out of the SDK's proxies, which raise where something is not known yet."""
+    """A value without the SDK's proxies, which raise for values that are not known yet."""
     if isinstance(value, Mapping):
         mapping = cast(Mapping[str, Any], value)
         return {key: _item(mapping, key) for key in mapping}

@@ -1,4 +1,4 @@
-"""The pods in a stack: every object's pod template, whatever its kind, and the containers in it."""
+"""The pods in a stack: every object's pod template, of any kind, and its containers."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from names import labels
 from policies.records import Resource, items, mapping
 
 _TEMPLATES = ("spec.template", "spec.jobTemplate.spec.template", "template")
-"""Where kinds have it: Deployment, StatefulSet, DaemonSet, Job and NodeSet; CronJob; PodTemplate."""
+"""Paths of pod templates, by kind: Deployment, StatefulSet, DaemonSet, Job and NodeSet; CronJob; PodTemplate."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Container:
 
     pod: "Pod"
     path: str
-    """Where it is in the resource's properties, with its name: `spec.template.spec.containers[slurmd]`."""
+    """Path in the resource's properties, with the container's name: `spec.template.spec.containers[slurmd]`."""
     name: str
     spec: Mapping[str, Any]
 
@@ -29,11 +29,11 @@ class Container:
 
 @dataclass(frozen=True)
 class Pod:
-    """A pod that an object makes, or is."""
+    """A pod that an object creates, or is."""
 
     resource: Resource
     path: str
-    """Where its spec is in the resource's properties."""
+    """Path of its spec in the resource's properties."""
     component: str
     """Its label `app.kubernetes.io/component`."""
     spec: Mapping[str, Any]
@@ -47,8 +47,8 @@ class Pod:
     def containers(self) -> Iterator[Container]:
         """Its containers of any sort."""
         for sort in ("initContainers", "containers", "ephemeralContainers"):
-            for each in items(self.spec.get(sort)):
-                spec = mapping(each)
+            for item in items(self.spec.get(sort)):
+                spec = mapping(item)
                 name = str(spec.get("name", "?"))
                 yield Container(self, f"{self.path}.{sort}[{name}]", name, spec)
 
@@ -70,8 +70,8 @@ def _templates(resource: Resource) -> Iterator[Pod]:
         template = mapping(value)
         spec = mapping(template.get("spec"))
         if "containers" in spec:
-            given = mapping(mapping(template.get("metadata")).get("labels"))
-            yield Pod(resource, f"{path}.spec", str(given.get(labels.COMPONENT, "")), spec)
+            pod_labels = mapping(mapping(template.get("metadata")).get("labels"))
+            yield Pod(resource, f"{path}.spec", str(pod_labels.get(labels.COMPONENT, "")), spec)
 
 
 def containers(resources: Iterable[Resource]) -> Iterator[Container]:

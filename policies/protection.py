@@ -1,5 +1,6 @@
-"""With deletion protection, everything that holds data is protected: none of it can be forgotten. A stack that has none said so:
-`deletionProtection: false`. Judges one plan; what a change deletes is for previews."""
+"""With deletion protection, everything that holds data is protected. A stack without any protection has `deletionProtection: false`. Judges
+one plan; previews report what a change deletes.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +12,7 @@ _RETENTION = "persistentVolumeClaimRetentionPolicy"
 
 
 def check(resources: Sequence[Resource]) -> Iterator[Fault]:
-    """Stateful parts without protection in a stack where others have it. A program's own parts are its own matter."""
+    """Stateful parts without protection in a stack where others have it. A program's own parts are not judged."""
     ours = [resource for resource in resources if resource.is_slipways]
     if not any(resource.protect or _retains(resource) for resource in ours):
         return

@@ -1,6 +1,6 @@
-"""What a rule sees and what it says: resources as plain data, faults with path, value and remedy.
+"""What a rule sees and reports: resources as plain data, faults with path, value and remedy.
 
-The data comes from the engine's recorded plan, or from the Pulumi engine, through the CrossGuard pack. Knows no rule.
+The data is that of the engine's recorded plan, or of the Pulumi engine through the CrossGuard pack. Knows no rule.
 """
 
 import re
@@ -39,14 +39,14 @@ class Resource:
     name: str
     """The name in the program."""
     props: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What was declared; of a Kubernetes object, its manifest."""
+    """The declared properties; the manifest of a Kubernetes object."""
     protect: bool = False
 
     @property
     def kind(self) -> str:
         """The kind of a Kubernetes object; empty for all other resources."""
-        package, _, rest = self.type.partition(":")
-        group, _, kind = rest.rpartition(":")
+        package, _, module_and_kind = self.type.partition(":")
+        group, _, kind = module_and_kind.rpartition(":")
         return kind if package == "kubernetes" and "/" in group and not group.startswith(_NO_OBJECTS) else ""
 
     @property
@@ -56,7 +56,7 @@ class Resource:
 
     @property
     def component(self) -> str:
-        """The part of Slipway that a Kubernetes object of Slipway's belongs to, by its label."""
+        """Slipway's component that a Kubernetes object belongs to, by its label."""
         return str(self.labels.get(labels.COMPONENT, "")) if self.is_slipways else ""
 
     @property
@@ -66,7 +66,7 @@ class Resource:
 
     @property
     def is_slipways(self) -> bool:
-        """True of what SlurmCluster declares; all else in a program is its user's own."""
+        """True for resources that SlurmCluster declares; all others are the user's own."""
         return _OURS in self.urn
 
     def __str__(self) -> str:
@@ -75,13 +75,13 @@ class Resource:
 
 
 class Fault(NamedTuple):
-    """What a rule says of a resource, or of the whole stack where that is None. Never holds a secret."""
+    """A rule's complaint about a resource, or about the whole stack if that is None. Never holds a secret."""
 
     resource: Resource | None
     path: str
     """The place in its properties; empty for the resource as a whole."""
     found: str
-    """What is there, in words that follow the path."""
+    """The value or fault, worded to follow the path."""
     remedy: str
 
 
@@ -95,13 +95,13 @@ class Rule:
     name: str
     """In words of Pulumi policies: lower case and dashes."""
     description: str
-    """What holds, in a sentence."""
+    """The rule as a sentence."""
     source: str
-    """Where the rule comes from."""
+    """Source of the rule."""
     check: Check
     level: Level = "mandatory"
     is_for_all: bool = False
-    """False: binding for what SlurmCluster declares, and advice for what a program declares beside it."""
+    """False: binding for resources of SlurmCluster, and advice for resources that a program declares beside it."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Finding:
 
     @property
     def place(self) -> str:
-        """Where it is: the resource and the path."""
+        """The resource and the path."""
         resource = str(self.fault.resource) if self.fault.resource else "the stack"
         return f"{resource}, {self.fault.path}" if self.fault.path else resource
 
@@ -123,23 +123,23 @@ class Finding:
 
 
 def findings(resources: Sequence[Resource], rules: Iterable[Rule]) -> list[Finding]:
-    """Everything that the rules find, in the order of rules."""
-    found: list[Finding] = []
+    """All findings, in the order of rules."""
+    collected: list[Finding] = []
     for rule in rules:
-        for fault in (Fault(*each) for each in rule.check(resources)):
-            found.append(Finding(rule.name, level_of(rule, fault), fault))
-    return found
+        for fault in (Fault(*parts) for parts in rule.check(resources)):
+            collected.append(Finding(rule.name, level_of(rule, fault), fault))
+    return collected
 
 
 def lines(found: Iterable[Finding]) -> list[str]:
-    """Findings for people: what is found alike in several places is said once, above a line for each place."""
+    """Findings for people: the same finding in several places is printed once, above a line for each place."""
     alike: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in found:
         alike.setdefault((finding.rule, finding.fault.found, finding.fault.remedy), []).append(finding)
-    told: list[str] = []
+    output: list[str] = []
     for (rule, what, remedy), group in alike.items():
-        told += [str(group[0])] if len(group) == 1 else [f"{rule}: {what} {remedy}", *(f"  {each.place}" for each in group)]
-    return told
+        output += [str(group[0])] if len(group) == 1 else [f"{rule}: {what} {remedy}", *(f"  {finding.place}" for finding in group)]
+    return output
 
 
 def level_of(rule: Rule, fault: Fault) -> Level:
@@ -149,7 +149,7 @@ def level_of(rule: Rule, fault: Fault) -> Level:
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """The value if it is a mapping, else an empty one: a rule reads what may be anything."""
+    """The value if it is a mapping, else an empty one: a rule reads values of any form."""
     return cast(Mapping[str, Any], value) if isinstance(value, Mapping) else {}
 
 
@@ -159,7 +159,7 @@ def items(value: Any) -> Sequence[Any]:
 
 
 def leaves(value: Any, path: str = "", is_hidden: bool = False) -> Iterator[tuple[str, Any, bool]]:
-    """Whatever in a value is neither a mapping nor a list: its path, itself, and whether it is secret."""
+    """Each part of a value that is neither a mapping nor a list: its path, its value, and whether it is secret."""
     if isinstance(value, Hidden):
         yield from leaves(value.value, path, True)
     elif isinstance(value, Mapping):

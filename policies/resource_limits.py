@@ -12,7 +12,7 @@ _ASKED = ("requests.cpu", "requests.memory", "limits.memory")
 def check(resources: Sequence[Resource]) -> Iterator[Fault]:
     """Containers without requests of CPU and memory, or without a limit of memory.
 
-    A limit of CPU is not asked for: it slows a daemon down while the machine is idle. Source: Kubernetes' CFS quota.
+    A limit of CPU is not required: it slows a daemon down while the machine is idle. Source: Kubernetes' CFS quota.
     """
     for container in containers(resources):
         for path in _ASKED:

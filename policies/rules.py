@@ -28,11 +28,11 @@ RULES: tuple[Rule, ...] = (
 
 
 class OwnRulesError(Exception):
-    """The project's own file cannot be used; the message says why and what would do."""
+    """The project's own file cannot be used. The message gives the reason and the fix."""
 
 
 def rules_for(project: Path) -> tuple[Rule, ...]:
-    """The rules for a project: Slipway's, and those of its own file where there is one. Raises OwnRulesError."""
+    """The rules for a project: Slipway's, and those of its own file if it has one. Raises OwnRulesError."""
     file = project / FILE
     return with_own(file) if file.exists() else RULES
 
@@ -40,15 +40,15 @@ def rules_for(project: Path) -> tuple[Rule, ...]:
 def with_own(file: Path) -> tuple[Rule, ...]:
     """Slipway's rules and those of a file. Raises OwnRulesError."""
     try:
-        said = runpy.run_path(str(file))
+        namespace = runpy.run_path(str(file))
     except Exception as error:
         raise OwnRulesError(f"{file}: {type(error).__name__}: {error}") from error
-    functions: object = said.get("POLICIES", [])
+    functions: object = namespace.get("POLICIES", [])
     if not isinstance(functions, (list, tuple)):
         raise OwnRulesError(f"{file}: POLICIES is {functions!r}. Give a list of functions.")
-    own = [_own_rule(file, each) for each in cast(Sequence[object], functions)]
-    rules = (*RULES, *own)
-    levels = _levels(file, said.get("LEVELS", {}), [rule.name for rule in rules])
+    project_rules = [_own_rule(file, function) for function in cast(Sequence[object], functions)]
+    rules = (*RULES, *project_rules)
+    levels = _levels(file, namespace.get("LEVELS", {}), [rule.name for rule in rules])
     return tuple(replace(rule, level=levels[rule.name], is_for_all=True) if rule.name in levels else rule for rule in rules)
 
 
@@ -60,7 +60,7 @@ def _own_rule(file: Path, function: object) -> Rule:
 
     def checked(resources: Sequence[Resource]) -> list[Fault]:
         try:
-            return [Fault(*each) for each in check(resources)]
+            return [Fault(*parts) for parts in check(resources)]
         except Exception as error:
             raise OwnRulesError(f"{file}: {name}: {type(error).__name__}: {error}") from error
 

@@ -1,7 +1,7 @@
 """Secrets are in Secrets, and nowhere else: not in another object, not in a name, not as an id. No finding shows the value.
 
-A value is secret if the program marked it, or if a Secret holds it. The engine passes no marks on to Python policies, so there the second
-alone counts.
+A value is secret if the program marked it, or if a Secret holds it. The engine passes no marks to Python policies, so there only the second
+counts.
 """
 
 import base64
@@ -43,7 +43,7 @@ def check(resources: Sequence[Resource]) -> Iterator[Fault]:
             elif isinstance(value, str) and _IN_CLEAR.search(value):
                 yield Fault(resource, path, "holds a private key or a password.", _REMEDY)
     for container in containers(resources):
-        for variable in (mapping(each) for each in container.spec.get("env") or ()):
+        for variable in (mapping(item) for item in container.spec.get("env") or ()):
             name, value = str(variable.get("name", "")), variable.get("value")
             if _NAMED_SECRET.search(name) and isinstance(value, str) and value and not value.startswith("/"):
                 path = f"{container.path}.env[{name}]"
@@ -60,7 +60,7 @@ def check_ids(resources: Sequence[Resource]) -> Iterator[Fault]:
 
 
 def _texts(resource: Resource) -> Iterator[str]:
-    """The secret texts of a resource that are long enough to be found elsewhere, also out of base64."""
+    """The secret texts of a resource that are long enough to search for elsewhere, also decoded from base64."""
     if resource.kind == "Secret" and resource.component in COPIES:
         return
     for _, value, is_hidden in leaves(_as_secret(resource)):
@@ -71,7 +71,7 @@ def _texts(resource: Resource) -> Iterator[str]:
 
 
 def _as_secret(resource: Resource) -> dict[str, object]:
-    """The properties, with all of a Secret's data hidden, and what a random value came to: the engine gives it to policies in an update."""
+    """The properties, with a Secret's data hidden, and the results of a random value, which the engine passes to policies in an update."""
     keys = ("data", "stringData") if resource.kind == "Secret" else _RESULTS if resource.type.startswith("random:") else ()
     return {**resource.props, **{key: Hidden(resource.props[key]) for key in keys if key in resource.props}}
 

@@ -1,4 +1,4 @@
-"""A stack stays small, whatever the number of nodes: fewer than 500 resources, and none for a node. Counts names; nothing is compared."""
+"""A stack stays small, whatever the number of nodes: fewer than 500 resources, and none per node. Counts names; compares nothing."""
 
 import re
 from collections import defaultdict
@@ -16,22 +16,22 @@ _REMEDY = "Declare a node set: the controller makes what its nodes need."
 
 
 def check_count(resources: Sequence[Resource]) -> Iterator[Fault]:
-    """A stack of too many resources."""
+    """A stack with too many resources."""
     if len(resources) >= MOST_RESOURCES:
         counted: dict[str, int] = defaultdict(int)
         for resource in resources:
             counted[resource.type] += 1
-        most = sorted(counted.items(), key=lambda each: -each[1])[:3]
+        most = sorted(counted.items(), key=lambda entry: -entry[1])[:3]
         listed = ", ".join(f"{count} {type_}" for type_, count in most)
         remedy = "Split it into several stacks."
         yield Fault(None, "", f"{len(resources)} resources are not fewer than {MOST_RESOURCES}; most are {listed}.", remedy)
 
 
 def check_per_node(resources: Sequence[Resource]) -> Iterator[Fault]:
-    """Resources that are a node's: by their kind, by a node's name in their name or labels, or by as many of them as a number counts."""
+    """Resources of one node: by kind, by a node's name in their name or labels, or as one of many that differ by a number."""
     sets = [resource for resource in resources if resource.kind == "NodeSet"]
-    users = {str(each.labels.get(labels.CLUSTER)) for each in sets} | {str(each.about.get("namespace")) for each in sets}
-    names = "|".join(re.escape(str(each.about.get("name"))) for each in sets)
+    users = {str(node_set.labels.get(labels.CLUSTER)) for node_set in sets} | {str(node_set.about.get("namespace")) for node_set in sets}
+    names = "|".join(re.escape(str(node_set.about.get("name"))) for node_set in sets)
     node = re.compile(rf"(?:{names})-\d{{1,6}}" if names else "(?!)")
     for resource in resources:
         if resource.kind in _PER_NODE:
@@ -41,12 +41,12 @@ def check_per_node(resources: Sequence[Resource]) -> Iterator[Fault]:
     most = max(_FEW, sum(resource.type.rpartition(":")[2] in _SETS for resource in resources if not resource.kind))
     for (type_, name), members in _numbered(resources).items():
         if len(members) > most and type_.rpartition(":")[2] not in _SETS:
-            found = f"is the first of {len(members)} that differ by a number ({name}); {most} may."
-            yield Fault(members[0], "", found, _REMEDY)
+            message = f"is the first of {len(members)} that differ by a number ({name}); {most} may."
+            yield Fault(members[0], "", message, _REMEDY)
 
 
 def _named_for_node(resource: Resource, node: re.Pattern[str], users: Set[str]) -> Iterator[Fault]:
-    """At most one fault. What the user calls otherwise, a cluster or a namespace, may read like a node's name."""
+    """At most one fault. Names that the user chose for a cluster or namespace may read like a node's name."""
     labels = {f"metadata.labels.{path}": str(value) for path, value, _ in leaves(resource.labels)}
     for path, text in {"name": resource.name, "metadata.name": str(resource.about.get("name", "")), **labels}.items():
         if node.fullmatch(text) and text not in users:
@@ -55,11 +55,11 @@ def _named_for_node(resource: Resource, node: re.Pattern[str], users: Set[str]) 
 
 
 def _numbered(resources: Sequence[Resource]) -> dict[tuple[str, str], list[Resource]]:
-    """The resources whose names have a number as their last part, by their type and the rest of the name."""
+    """The resources whose names end with a number, by their type and the name without it."""
     groups: dict[tuple[str, str], list[Resource]] = defaultdict(list)
     for resource in resources:
-        if found := re.fullmatch(r"(.*-)\d{1,6}", resource.name):
-            groups[resource.type, f"{found.group(1)}N"].append(resource)
+        if match := re.fullmatch(r"(.*-)\d{1,6}", resource.name):
+            groups[resource.type, f"{match.group(1)}N"].append(resource)
     return groups
 
 

@@ -1,6 +1,6 @@
-"""Slurm in the images has all known security fixes. Goes by the version in an image's tag, as it asks no registry.
+"""Slurm in the images has all known security fixes. Compares the version in an image's tag; asks no registry.
 
-The releases are in slurm_releases.json, with the day on which they were looked up: a later release changes that file alone.
+The releases, and the day on which they were looked up, are in slurm_releases.json: a later release changes only that file.
 """
 
 import json
@@ -20,7 +20,7 @@ _IMAGE = re.compile(r"(?:.*/)?(?:slurm[a-z-]*|sackd|login):v?(\d\d)\.(\d\d)\.(\d
 def fixed_releases() -> tuple[Version, ...]:
     """The first release of each supported series with the newest known security fixes, oldest series first."""
     fixed: list[str] = _RELEASES["fixed"]
-    return tuple(sorted(_version(*each.split(".")) for each in fixed))
+    return tuple(sorted(_version(*release.split(".")) for release in fixed))
 
 
 def check(resources: Sequence[Resource]) -> Iterator[Fault]:
@@ -33,13 +33,13 @@ def check(resources: Sequence[Resource]) -> Iterator[Fault]:
 
 
 def image_fault(image: str, fixed: Sequence[Version]) -> str:
-    """Why an image's Slurm lacks security fixes; empty where it has them, and where its tag names no release."""
-    found = _IMAGE.fullmatch(image.partition("@")[0])
-    if found is None:
+    """Why an image's Slurm lacks security fixes; empty if it has them, or if its tag names no release."""
+    match = _IMAGE.fullmatch(image.partition("@")[0])
+    if match is None:
         return ""
-    version = _version(*found.groups())
-    same_series = [each for each in fixed if each[:2] == version[:2]]
-    if any(version >= each for each in same_series) or version[:2] > max(fixed)[:2]:
+    version = _version(*match.groups())
+    same_series = [release for release in fixed if release[:2] == version[:2]]
+    if any(version >= release for release in same_series) or version[:2] > max(fixed)[:2]:
         return ""
     if not same_series:
         return f'"{image}" has a series of Slurm that gets no security fixes any more, as of {_RELEASES["read"]}.'

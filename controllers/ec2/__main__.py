@@ -12,7 +12,7 @@ from controllers.runtime.start import main
 
 PATH = "/steps"
 _DEAF_S = 300.0
-"""An informer that has heard nothing for so long makes the process unhealthy: a new process may find the way."""
+"""After so many silent seconds of an informer the process is unhealthy: a new process may connect."""
 
 
 async def run(settings: Settings) -> int:

@@ -1,6 +1,6 @@
-"""Calls to EC2: each in a thread, tried once and with a deadline; each error says whether EC2 may have done what it was asked for. Thin.
+"""Calls to EC2. Each runs once, in a thread, with a deadline; each error says whether EC2 may have done the work. Thin.
 
-Who asks knows whether asking again is right. Credentials come from where boto3 finds them: IRSA or EKS Pod Identity, or the environment.
+The caller decides about retries. Credentials come from where boto3 finds them: IRSA, EKS Pod Identity or the environment.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from botocore.parsers import ResponseParserError
 MOST_IDS = 100
 """Instances that one DescribeInstanceStatus or DescribeInstanceTopology may name. Source: their API reference."""
 DEADLINE_S = 6.0
-"""For one call with everything around it, such as new credentials. The NodeSet controller waits ten seconds for an answer."""
+"""For one call including its overhead, such as new credentials. The NodeSet controller waits ten seconds for an answer."""
 _CONFIG = Config(connect_timeout=2, read_timeout=4, retries={"total_max_attempts": 1, "mode": "standard"})
 _ID = re.compile(r"i-[0-9a-f]+")
 _NOT_DONE = ("Throttling", "ThrottlingException", "RequestLimitExceeded", "RequestThrottled")
@@ -27,11 +27,11 @@ T = TypeVar("T")
 
 
 class Ec2Error(Exception):
-    """A call that did not do what it should. The text is for people."""
+    """A call that failed. The text is for people."""
 
 
 class Ec2Refused(Ec2Error):
-    """EC2 has answered, and has done nothing."""
+    """EC2 answered, and did nothing."""
 
     def __init__(self, message: str, code: str = "") -> None:
         super().__init__(message)
@@ -44,11 +44,11 @@ class Ec2NotAsked(Ec2Error):
 
 
 class Ec2Unknown(Ec2Error):
-    """The answer is lost, or is none: EC2 may have done it."""
+    """The answer is lost or unusable: EC2 may have done the work."""
 
 
 class _Calls(Protocol):
-    """What is used of boto3's client, which has no types."""
+    """The part of boto3's untyped client that is used here."""
 
     def describe_instance_status(self, **asked: Any) -> dict[str, Any]: ...
     def describe_instance_topology(self, **asked: Any) -> dict[str, Any]: ...
@@ -57,7 +57,7 @@ class _Calls(Protocol):
 
 
 class Ec2:
-    """EC2 in one region. Every call gives what was asked for, or raises an Ec2Error within its deadline."""
+    """EC2 in one region. Every call returns its result, or raises an Ec2Error, within its deadline."""
 
     def __init__(self, region: str) -> None:
         self._calls: _Calls = cast(Any, boto3).session.Session().client("ec2", region_name=region, config=_CONFIG)
@@ -79,7 +79,7 @@ class Ec2:
         await _call("TerminateInstances", lambda: self._calls.terminate_instances(InstanceIds=[instance]))
 
     async def missing_rights(self, instance: str, actions: Iterable[str]) -> list[str]:
-        """Which of the actions that this class knows may not be done (to the instance), by a dry run. Raises Ec2Error."""
+        """The actions that a dry run reports as not allowed (on the instance). Raises Ec2Error."""
         dry_runs = {
             "DescribeInstanceStatus": lambda: self._calls.describe_instance_status(DryRun=True),
             "DescribeInstanceTopology": lambda: self._calls.describe_instance_topology(DryRun=True),
@@ -98,7 +98,7 @@ class Ec2:
         return missing
 
     async def _known(self, action: str, answers: str, instances: Sequence[str]) -> list[Mapping[str, Any]]:
-        """What EC2 answers about the instances, without those that it does not know: it refuses the whole call for one."""
+        """The answer without unknown instances: EC2 refuses the whole call for one of them."""
         asked = list(instances)
         while asked:
             try:
@@ -107,7 +107,7 @@ class Ec2:
                 unknown = set(_ID.findall(str(error))) & set(asked)
                 if not error.code.startswith("InvalidInstanceID") or not unknown:
                     raise
-                asked = [each for each in asked if each not in unknown]
+                asked = [instance for instance in asked if instance not in unknown]
         return []
 
     async def _pages(self, action: str, answers: str, instances: list[str]) -> list[Mapping[str, Any]]:
@@ -115,13 +115,13 @@ class Ec2:
             "DescribeInstanceStatus": (self._calls.describe_instance_status, {"IncludeAllInstances": True}),
             "DescribeInstanceTopology": (self._calls.describe_instance_topology, {}),
         }[action]
-        found: list[Mapping[str, Any]] = []
+        elements: list[Mapping[str, Any]] = []
         asked: dict[str, Any] = {"InstanceIds": instances, **more}
         while True:
             answer = await _call(action, lambda asked=asked: send(**asked))
-            found += answer.get(answers) or []
+            elements += answer.get(answers) or []
             if not answer.get("NextToken"):
-                return found
+                return elements
             asked = {**asked, "NextToken": answer["NextToken"]}
 
 
@@ -134,12 +134,12 @@ async def _call(action: str, send: Callable[[], T]) -> T:
         code = str(answer.get("Error", {}).get("Code", ""))
         if error.operation_name != action:  # STS gives no credentials for the role
             raise Ec2NotAsked(f"{action}: {error}. {_ROLE}") from error
-        words = f"{action}: {code}: {answer.get('Error', {}).get('Message', '')}"
+        message = f"{action}: {code}: {answer.get('Error', {}).get('Message', '')}"
         if int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)) >= 500 and code not in _NOT_DONE:
-            raise Ec2Unknown(words) from error
+            raise Ec2Unknown(message) from error
         if code == "UnauthorizedOperation":
-            words = f"{words} {_ROLE}"
-        raise Ec2Refused(words, code) from error
+            message = f"{message} {_ROLE}"
+        raise Ec2Refused(message, code) from error
     except (exceptions.NoCredentialsError, exceptions.PartialCredentialsError, exceptions.CredentialRetrievalError) as error:
         raise Ec2NotAsked(f"{action}: {_NO_CREDENTIALS} ({error})") from error
     except (exceptions.EndpointConnectionError, exceptions.ConnectTimeoutError, exceptions.ProxyConnectionError) as error:

@@ -1,9 +1,6 @@
-"""Where machines are in EC2's network, as labels of their Kubernetes nodes: those that EKS writes, for clusters where nobody does.
+"""Labels machines' Kubernetes nodes with their place in EC2's network: the labels that EKS writes, for clusters where nobody does.
 
-The API server takes labels with a status, too, so this needs no right to change anything else of a node, such as its taints.
-
-Source: the API reference of DescribeInstanceTopology. An instance whose type has no place, or that does not run, has no network nodes in
-the answer, and keeps the labels that it has.
+Source: DescribeInstanceTopology. An instance without a place, or that does not run, has no network nodes there and keeps its labels.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,46 +22,48 @@ log = structlog.get_logger()
 
 
 def plan_labels(network_nodes: Sequence[str], present: Mapping[str, str]) -> dict[str, str] | None:
-    """The labels of a machine with these network nodes, from the top; None where it has them, or has no place."""
+    """The labels of a machine with these network nodes, from the top. None if it has them, or has no place."""
     wanted = {f"{EC2_LAYER}{number}": node for number, node in enumerate(network_nodes, 1)}
     return wanted if wanted and any(present.get(name) != value for name, value in wanted.items()) else None
 
 
 class Places:
-    """What EC2 says of the places of all machines, hour by hour."""
+    """Keeps the labels of all machines up to date, hour by hour."""
 
     def __init__(self, api: Api, ec2: Ec2, clock: Clock) -> None:
         self._api, self._ec2, self._clock = api, ec2, clock
         self._asked_at: dict[str, float] = {}
 
     async def look(self, machines: Mapping[str, KubeNode]) -> list[str]:
-        """Asks about the instances that are due, MOST_IDS at a time, and labels their Kubernetes nodes. Gives what went wrong; that is
-        tried again at the next look."""
+        """Asks about the instances that are due, MOST_IDS at a time, and labels their Kubernetes nodes. Returns what went wrong, which the
+        next look tries again.
+        """
         now = self._clock.now()
         self._asked_at = {instance: at for instance, at in self._asked_at.items() if instance in machines}
         due = sorted(instance for instance in machines if now - self._asked_at.get(instance, now - _AGAIN_S) >= _AGAIN_S)
         faults: list[str] = []
         for at in range(0, len(due), MOST_IDS):
-            asked = due[at : at + MOST_IDS]
+            batch = due[at : at + MOST_IDS]
             try:
-                told = await self._ec2.topology(asked)
+                descriptions = await self._ec2.topology(batch)
             except Ec2Error as error:
                 faults.append(str(error))
                 continue
-            self._asked_at |= dict.fromkeys(asked, now)
-            for each in told:
-                if each["InstanceId"] in machines and (fault := await self._label(machines[each["InstanceId"]], each)):
-                    del self._asked_at[each["InstanceId"]]
+            self._asked_at |= dict.fromkeys(batch, now)
+            for description in descriptions:
+                if description["InstanceId"] in machines and (fault := await self._label(machines[description["InstanceId"]], description)):
+                    del self._asked_at[description["InstanceId"]]
                     faults.append(fault)
         return faults
 
-    async def _label(self, node: KubeNode, told: Mapping[str, Any]) -> str:
-        """Gives what went wrong. Labels of others, as of EKS, stay, and so does a node that has gone meanwhile or is another one now."""
-        labels = plan_labels(told.get("NetworkNodes") or (), node.metadata.labels)
+    async def _label(self, node: KubeNode, description: Mapping[str, Any]) -> str:
+        """Returns what went wrong. Labels of others, such as EKS, stay. A node that has gone or was replaced meanwhile is no fault."""
+        labels = plan_labels(description.get("NetworkNodes") or (), node.metadata.labels)
         if labels is None:
             return ""
         manifest = {"metadata": {"name": node.metadata.name, "uid": node.metadata.uid, "labels": labels}}
         try:
+            # The API server takes labels with a status, so no right to change anything else of a node, such as taints, is needed.
             await self._api.apply(KUBE_NODES, manifest, subresource="status", field_manager=writers.EC2_TOPOLOGY, force=False)
         except Conflict as error:
             log.info("labels of a machine's place are somebody else's, and stay", machine=node.metadata.name, why=str(error))

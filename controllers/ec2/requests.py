@@ -1,9 +1,8 @@
 """Requests of the NodeSet controller for a reboot or a new machine, and the record of those that EC2 was asked for. Pure.
 
-EC2 has no token that would make a reboot happen once, so the record is written before EC2 is asked: a reboot with a record is never asked
-for again, as it may come late, when the machine has jobs again. A termination may be asked for twice.
-The process that wrote a record knows whether it went on to ask: after a lost answer of the API server it does so at the next request.
-What was recorded and never asked for, as the process ended between the two, is found by the controller's `machineTimeoutS`.
+A reboot happens at most once: its record is written before EC2 is asked, and a recorded reboot is never repeated, unless the process that
+wrote the record knows that it did not ask. A termination may be repeated. If the process ends between the record and the request, the
+controller's `machineTimeoutS` ends the wait.
 """
 
 import hashlib
@@ -54,7 +53,7 @@ class Ask:
     key: str
     """Of the record."""
     record: Record | None
-    """To be written before that; None where it is there."""
+    """To be written before EC2 is asked; None if it exists."""
     expired: tuple[str, ...] = ()
     """Keys of records that are not needed any more."""
 
@@ -86,8 +85,9 @@ def plan_request(
     now: float,
     unasked: Collection[str] = (),
 ) -> Ask | Answer:
-    """Whether EC2 is asked. `node` is the request's machine and `pod` its worker, as they are now; `most` is the cap of one hour. `unasked`
-    are the keys of records after which EC2 was surely not asked."""
+    """Whether to ask EC2. `node` is the request's machine and `pod` its worker, as they are now; `most` is the cap of one hour. `unasked`
+    has the keys of records after which EC2 was surely not asked.
+    """
     key = key_of(request)
     known = records.get(key)
     if request.cluster != cluster:
@@ -105,18 +105,18 @@ def plan_request(
         return Answer(HTTPStatus.UNPROCESSABLE_ENTITY, f"{request.provider_id or 'no provider ID'} is no EC2 instance in {region}")
     if (fault := _fault_of_worker(request, pod)) is not None:
         return Answer(HTTPStatus.CONFLICT, fault)
-    ask = Ask(ACTIONS[request.step], instance, key, None, tuple(one for one, each in records.items() if each.at < now - KEPT_S))
+    ask = Ask(ACTIONS[request.step], instance, key, None, tuple(old_key for old_key, record in records.items() if record.at < now - KEPT_S))
     if known is not None:
         return ask
-    if sum(each.at > now - HOUR_S for each in records.values()) >= most:
+    if sum(record.at > now - HOUR_S for record in records.values()) >= most:
         return Answer(HTTPStatus.TOO_MANY_REQUESTS, f"{most} machines were rebooted or replaced within an hour (cluster.ec2.maxPerHour)")
     return Ask(ask.action, instance, key, Record(request.id, request.step, instance, int(now)), ask.expired)
 
 
 def _fault_of_worker(request: StepRequest, pod: Pod | None) -> str | None:
-    """Only the machine of a worker is touched: whoever has the token gets no other."""
-    given = pod.metadata.labels if pod is not None else {}
-    is_worker = (given.get(labels.CLUSTER), given.get(labels.NODESET)) == (request.cluster, request.node_set)
+    """The token gives access to the machines of workers only."""
+    pod_labels = pod.metadata.labels if pod is not None else {}
+    is_worker = (pod_labels.get(labels.CLUSTER), pod_labels.get(labels.NODESET)) == (request.cluster, request.node_set)
     if pod is None or not is_worker or pod.spec.node_name != request.machine:
         return f"{request.node} of the node set {request.node_set} is not on {request.machine}"
     return None

@@ -8,7 +8,7 @@ from controllers.runtime.environment import CLUSTER, Environment, ProgramSetting
 from names import ports, variables
 
 ACTIONS = {"RebootMachine": "RebootInstances", "ReplaceMachine": "TerminateInstances"}
-"""What EC2 is asked for at each step of a repair."""
+"""The action of EC2 for each step of a repair."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,26 +49,26 @@ def to_environment(settings: Settings) -> dict[str, str]:
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
     """Raises SettingsError."""
-    said = Environment(environment)
-    said.need({**CLUSTER, **_NEEDED})
-    steps = tuple(filter(None, said.text(variables.STEPS).split(",")))
-    said.faults += [f"{variables.STEPS} has {step!r}: {' or '.join(ACTIONS)} is wanted" for step in steps if step not in ACTIONS]
+    reader = Environment(environment)
+    reader.need({**CLUSTER, **_NEEDED})
+    steps = tuple(filter(None, reader.text(variables.STEPS).split(",")))
+    reader.faults += [f"{variables.STEPS} has {step!r}: {' or '.join(ACTIONS)} is wanted" for step in steps if step not in ACTIONS]
     settings = Settings(
-        cluster=said.text(variables.CLUSTER),
-        namespace=said.text(variables.NAMESPACE),
-        region=said.text("AWS_REGION"),
-        token=Path(said.text(variables.TOKEN)),
+        cluster=reader.text(variables.CLUSTER),
+        namespace=reader.text(variables.NAMESPACE),
+        region=reader.text("AWS_REGION"),
+        token=Path(reader.text(variables.TOKEN)),
         steps=steps,
-        labels_places=bool(said.text(variables.TOPOLOGY_LABELS)),
-        every_s=said.whole(variables.EVERY_S, 60),
-        grace_s=said.whole(variables.GRACE_S, 300),
-        max_per_hour=said.whole(variables.MAX_PER_HOUR, 10),
-        requests_port=said.whole(variables.REQUESTS_PORT, ports.EC2),
-        port=said.port(),
-        probe_port=said.probe_port(),
-        log_level=said.log_level(),
+        labels_places=bool(reader.text(variables.TOPOLOGY_LABELS)),
+        every_s=reader.whole(variables.EVERY_S, 60),
+        grace_s=reader.whole(variables.GRACE_S, 300),
+        max_per_hour=reader.whole(variables.MAX_PER_HOUR, 10),
+        requests_port=reader.whole(variables.REQUESTS_PORT, ports.EC2),
+        port=reader.port(),
+        probe_port=reader.probe_port(),
+        log_level=reader.log_level(),
     )
-    said.check()
+    reader.check()
     return settings
 
 

@@ -1,6 +1,6 @@
-"""Asks EC2 about all machines every minute, and writes what it says into their Kubernetes nodes. Thin: statuses.py decides.
+"""Asks EC2 about all machines every minute, and writes the answer into their Kubernetes nodes. Thin: statuses.py decides.
 
-Without an answer nothing changes: a condition stays as it was last known. So does that of an instance which the answer leaves out.
+A condition keeps its last value if EC2 does not answer, or leaves the instance out.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ class Source:
         """Actions that nobody knows yet whether the IAM role allows them."""
 
     async def run(self) -> None:
-        """Asks for ever, less often while there is no answer."""
+        """Asks for ever, less often while EC2 does not answer."""
         metrics.ANSWERED.set(self._clock.wall())  # from here on, the time without an answer is counted
         await self.machines.synced.wait()
         failures = 0
@@ -49,14 +49,13 @@ class Source:
             await self._clock.sleep(every_s if not failures else max(every_s, backoff_s(failures, every_s, _LONGEST_S, self._clock)))
 
     def fault(self) -> str:
-        """Why nothing is known of the machines, or why they cannot be rebooted and replaced; empty when all is well."""
+        """Why nothing is known of the machines, or why they cannot be rebooted and replaced. Empty if all is well."""
         if not self._fault or self._answered_at is None:
             return self._fault
         return f"{self._fault}; EC2 last answered {self._clock.now() - self._answered_at:.0f} s ago"
 
     async def look(self) -> bool:
-        """One look at all machines. True when EC2 has answered for all of them: a missing right and a refused write are
-        faults beside that."""
+        """Looks at all machines once. True if EC2 answered for all of them; a missing right or a refused write is only a fault."""
         machines = self._instances()
         missing = await self._missing_rights(machines)
         silences, refusals = await self._read(machines)
@@ -72,54 +71,58 @@ class Source:
         return not silences
 
     def _instances(self) -> dict[str, KubeNode]:
-        found = ((instance_of(node.spec.provider_id, self._settings.region), node) for node in self.machines.store.values())
-        return {instance: node for instance, node in found if instance is not None}
+        pairs = ((instance_of(node.spec.provider_id, self._settings.region), node) for node in self.machines.store.values())
+        return {instance: node for instance, node in pairs if instance is not None}
 
     async def _read(self, machines: Mapping[str, KubeNode]) -> tuple[list[str], list[str]]:
-        """Asks about all machines, MOST_IDS at a time, and writes what is new. Gives what EC2 did not answer, and what was not written."""
+        """Asks about all machines, MOST_IDS at a time, and writes what is new. Returns calls without an answer, and refused writes."""
         silences: list[str] = []
         refusals: list[str] = []
-        told: dict[str, Status] = {}
+        statuses: dict[str, Status] = {}
         instances = sorted(machines)
         for at in range(0, len(instances), MOST_IDS):
             try:
-                told |= {each["InstanceId"]: read_status(each) for each in await self._ec2.statuses(instances[at : at + MOST_IDS])}
+                statuses |= {
+                    element["InstanceId"]: read_status(element) for element in await self._ec2.statuses(instances[at : at + MOST_IDS])
+                }
             except Ec2Error as error:
                 silences.append(str(error))
-        for instance, status in told.items():
+        for instance, status in statuses.items():
             if instance in machines and (fault := await self._write(machines[instance], status)):
                 refusals.append(fault)
-        unknown = len(machines) - len(told)
-        noted = sum(bool(each.events) for each in told.values())
+        unknown = len(machines) - len(statuses)
+        noted = sum(bool(status.events) for status in statuses.values())
         for state, number in (
             ("event", noted),
             ("unknown", unknown),
-            ("told", len(told)),
+            ("told", len(statuses)),
             ("not_ec2", len(self.machines.store) - len(machines)),
         ):
             metrics.MACHINES.labels(state).set(number)
         return silences, refusals
 
     async def _write(self, node: KubeNode, status: Status) -> str:
-        """Gives what went wrong. A node that has gone meanwhile, or is another one now, is no fault of anybody's."""
+        """Returns what went wrong. A node that has gone or was replaced meanwhile is no fault."""
         conditions = plan_conditions(status, node.status.conditions, self._settings.grace_s, self._clock.wall())
         begin = begin_of(status)
         if conditions is None:
             if begin == node.metadata.annotations.get(annotations.EC2_MAINTENANCE_BEGINS):
                 return ""
-            conditions = tuple(each for each in node.status.conditions if each.type in EC2_CONDITIONS)
+            conditions = tuple(condition for condition in node.status.conditions if condition.type in EC2_CONDITIONS)
         name = node.metadata.name
         manifest = {
             "metadata": {"name": name, "uid": node.metadata.uid}
             | ({"annotations": {annotations.EC2_MAINTENANCE_BEGINS: begin}} if begin else {}),
-            "status": {"conditions": [self._manifest(each) for each in conditions]},
+            "status": {"conditions": [self._manifest(condition) for condition in conditions]},
         }
         try:
             await self._api.apply(KUBE_NODES, manifest, subresource="status", field_manager=writers.EC2)
         except ApiError as error:
             is_other = error.status in (404, 409) or "metadata.uid" in error.message  # 422 from a status
             return "" if is_other else f"conditions of the Kubernetes nodes could not be written: {error}"
-        log.warning("EC2 says", machine=name, instance=status.instance, conditions={each.type: each.message for each in conditions})
+        log.warning(
+            "EC2 says", machine=name, instance=status.instance, conditions={condition.type: condition.message for condition in conditions}
+        )
         return ""
 
     def _manifest(self, condition: NodeCondition) -> dict[str, Any]:
@@ -132,7 +135,7 @@ class Source:
         }
 
     async def _missing_rights(self, machines: Mapping[str, KubeNode]) -> list[str]:
-        """Until it is known: whether the role allows to ask, and, as soon as there is a worker, to reboot or replace its machine."""
+        """Checks until proven: that the role allows the readings and, once there is a worker, a reboot or replacement of its machine."""
         if not self._unproven:
             return []
         instance = await self._machine_of_a_worker(machines)

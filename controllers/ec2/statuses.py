@@ -26,7 +26,7 @@ class Event:
     code: str
     description: str
     not_before: str
-    """RFC 3339 in UTC; empty where EC2 gives none."""
+    """RFC 3339 in UTC; empty if EC2 gives none."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Check:
 
     status: str
     since: float | None = None
-    """Since when it fails, in seconds since 1970, where EC2 says so."""
+    """When it began to fail, in seconds since 1970. None if EC2 does not report it."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Status:
 def instance_of(provider_id: str, region: str) -> str | None:
     """The instance of a Kubernetes node's provider ID, `aws:///<zone>/<instance>`; None for others and for other regions. Names of zones,
     local ones too, begin with the region's."""
-    found = _INSTANCE.fullmatch(provider_id)
-    return found[2] if found and found[1].startswith(region) else None
+    match = _INSTANCE.fullmatch(provider_id)
+    return match[2] if match and match[1].startswith(region) else None
 
 
 def read_status(raw: Mapping[str, Any]) -> Status:
@@ -73,7 +73,7 @@ def plan_conditions(status: Status, present: Iterable[NodeCondition], grace_s: f
     A check that fails for less than `grace_s` is Unknown, which is no cause. One that EC2 cannot tell about ends nothing, and an instance
     that does not run has no checks. A node that EC2 never had anything against gets none.
     """
-    before = {each.type: each for each in present if each.type in EC2_CONDITIONS}
+    before = {condition.type: condition for condition in present if condition.type in EC2_CONDITIONS}
     wanted: dict[str, NodeCondition] = {}
     for type_ in EC2_CONDITIONS:
         old = before.get(type_)
@@ -104,19 +104,21 @@ def _of_events(type_: str, status: Status, old: NodeCondition | None) -> NodeCon
 
 
 def _of_check(type_: str, status: Status, old: NodeCondition | None, grace_s: float, now: float) -> NodeCondition | None:
-    check, words = (status.system, "system") if type_ == EC2_SYSTEM else (status.itself, "instance")
+    check, check_name = (status.system, "system") if type_ == EC2_SYSTEM else (status.itself, "instance")
     if not status.is_running or check.status not in ("ok", "impaired"):
         return old
     if check.status == "ok":
         return (
-            NodeCondition(type_, "False", "Passed", f"The {words} status check of {status.instance} passes.") if old is not None else None
+            NodeCondition(type_, "False", "Passed", f"The {check_name} status check of {status.instance} passes.")
+            if old is not None
+            else None
         )
     if check.since is None and old is not None and old.status == "True":
         return old  # its message has since when
     since = check.since
     if since is None:
         since = _seconds(old.last_transition_time) if old is not None and old.status == "Unknown" else now
-    message = f"The {words} status check of {status.instance} fails since {to_text(since)}."
+    message = f"The {check_name} status check of {status.instance} fails since {to_text(since)}."
     is_cause = now - since >= grace_s or (old is not None and old.status == "True")
     return NodeCondition(type_, "True" if is_cause else "Unknown", "Impaired", message)
 
@@ -130,7 +132,7 @@ def _events(raw: Mapping[str, Any]) -> Iterator[Event]:
 
 
 def _check(raw: Mapping[str, Any]) -> Check:
-    times = [each["ImpairedSince"].timestamp() for each in raw.get("Details") or () if each.get("ImpairedSince")]
+    times = [detail["ImpairedSince"].timestamp() for detail in raw.get("Details") or () if detail.get("ImpairedSince")]
     return Check(str(raw.get("Status") or ""), min(times, default=None))
 
 

@@ -1,7 +1,5 @@
-"""Takes requests for reboots and new machines, and has EC2 do them: a reboot at most once, and only so many steps in an hour. Thin:
-requests.py decides.
-
-An answer of 2xx means that the machine may go down from now on, so the controller holds the node's drain: also where EC2's answer is lost.
+"""Takes requests for reboots and new machines, and has EC2 do them: a reboot at most once, and so many steps in an hour. Thin: requests.py
+decides. A status of 2xx, also if EC2's answer is lost, means that the machine may go down: the controller keeps its node drained.
 """
 
 import asyncio
@@ -26,7 +24,7 @@ from controllers.runtime.structs import CONFIG_MAPS, KUBE_NODES, PODS, ConfigMap
 from names import labels, writers
 
 DECIDED_S = 3.0
-"""EC2 is asked within so many seconds after the request came, or not at all: it stands on a reading of Slurm, which grows old."""
+"""EC2 is asked within so many seconds after the request, or not at all: the reading of Slurm behind the request grows old."""
 log = structlog.get_logger()
 
 
@@ -37,7 +35,7 @@ class Steps:
         self._settings, self._api, self._ec2, self._clock = settings, api, ec2, clock
         self._one_at_a_time = asyncio.Lock()
         self._me = uuid4().hex
-        """Of this process: its records are told from those of others, which may have asked EC2."""
+        """ID of this process. Records of other processes count as asked."""
         self._asked: set[str] = set()
         """Keys of the requests for which this process has gone on to ask EC2."""
         self._key = settings.namespace, f"{settings.cluster}-ec2-requests"
@@ -57,11 +55,11 @@ class Steps:
                     self._asked.add(plan.key)  # from here on EC2 may have been asked
             answer = plan if isinstance(plan, Answer) else await self._ask(plan)
         except (ApiError, TimeoutError) as error:
-            words = f"nothing is done, as the API server does not go along: {str(error) or f'no answer within {DECIDED_S:.0f} s'}"
-            answer = Answer(HTTPStatus.SERVICE_UNAVAILABLE, words)
+            message = f"nothing is done, as the API server does not go along: {str(error) or f'no answer within {DECIDED_S:.0f} s'}"
+            answer = Answer(HTTPStatus.SERVICE_UNAVAILABLE, message)
         except msgspec.DecodeError as error:
-            words = f"nothing is done, as the ConfigMap {self._key[1]} has a record that cannot be read: {error}"
-            answer = Answer(HTTPStatus.SERVICE_UNAVAILABLE, words)
+            message = f"nothing is done, as the ConfigMap {self._key[1]} has a record that cannot be read: {error}"
+            answer = Answer(HTTPStatus.SERVICE_UNAVAILABLE, message)
         metrics.STEPS.labels(request.step if request.step in self._settings.steps else "other", answer.status.name.lower()).inc()
         log.warning("asked for a step", step=request.step, machine=request.machine, node=request.node, answer=answer.words)
         return _answer(answer)
@@ -75,7 +73,7 @@ class Steps:
         return bool(token) and hmac.compare_digest(header.encode(), f"Bearer {token}".encode())
 
     async def _decide(self, request: StepRequest) -> Ask | Answer:
-        """What is done, and that is recorded."""
+        """The plan, after its record is written."""
         stored = await self._found(CONFIG_MAPS, *self._key)
         records = read_records(stored.data if stored is not None else {})
         plan = plan_request(
@@ -88,7 +86,7 @@ class Steps:
             await self._found(PODS, self._settings.namespace, request.node),
             records,
             self._clock.wall(),
-            {key for key, each in records.items() if each.by == self._me and key not in self._asked},
+            {key for key, record in records.items() if record.by == self._me and key not in self._asked},
         )
         if isinstance(plan, Ask) and plan.record is not None:
             await self._record(stored, plan, msgspec.structs.replace(plan.record, by=self._me))
@@ -107,7 +105,7 @@ class Steps:
         return Answer(HTTPStatus.OK, f"EC2 has taken {plan.action} of {plan.instance}")
 
     async def _record(self, stored: ConfigMap | None, plan: Ask, record: Record) -> None:
-        """Raises Conflict where another process has recorded something meanwhile: nothing is asked for then."""
+        """Raises Conflict if another process has recorded something meanwhile: then EC2 is not asked."""
         data: dict[str, str | None] = {plan.key: msgspec.json.encode(record).decode()}
         if stored is None:
             meta = {"namespace": self._key[0], "name": self._key[1], "labels": {labels.CLUSTER: self._settings.cluster}}
@@ -117,8 +115,9 @@ class Steps:
         await self._api.patch(CONFIG_MAPS, *self._key, change, field_manager=writers.EC2)
 
     async def _forget(self, plan: Ask) -> None:
-        """Takes the record back, as EC2 has done nothing. If that fails, this process
-        still knows it; for another one the reboot counts as asked for, and the next step follows."""
+        """Removes the record, as EC2 did nothing. If that fails, this process still knows it; for another process the reboot counts as
+        asked for, and the next step follows.
+        """
         try:
             await self._api.patch(CONFIG_MAPS, *self._key, {"data": {plan.key: None}}, field_manager=writers.EC2)
         except ApiError as error:

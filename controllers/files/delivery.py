@@ -1,11 +1,6 @@
-"""Tells the kubelets of slurmctld and slurmdbd of changed files: they read a pod's ConfigMaps again as soon as an annotation of it changes.
-
-Otherwise the kubelet looks once a minute. Source: Kubernetes' documentation of ConfigMaps ("mounted ConfigMaps are updated
-automatically"); measured: 1 s from the write to slurmctld's answer, 10 to 15 s without the annotation (kubelets of the local cluster).
-
-The kubelet hears of the pod and of the ConfigMap by two watches. If it hears of the pod first, it reads the old files again, so the
-controller changes the annotation twice. The annotation counts these changes: a controller that follows a killed one makes the change that
-is missing. If all this fails, the kubelet still reads the files within its minute.
+"""Tells the kubelets of slurmctld and slurmdbd of changed files: a changed annotation makes them read a pod's ConfigMaps again, at once
+instead of within a minute. The annotation changes twice, as the kubelet may hear of the pod before the ConfigMap. It counts these changes,
+so the next controller makes a missing second one. Measured: docs/design.md.
 """
 
 import asyncio
@@ -39,7 +34,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Word:
-    """What to tell a pod's kubelet, at once or after a while."""
+    """A change of a pod's annotation, due at once or after a while."""
 
     pod: Key
     text: str
@@ -47,17 +42,19 @@ class Word:
 
 
 def plan_words(files: Iterable[ConfigMap], pods: Iterable[DaemonPod]) -> list[Word]:
-    """The changes of the annotation that are due; none while there is no ConfigMap, as the pod keeps the files that it has."""
-    version = "-".join(each.metadata.resource_version for each in sorted(files, key=lambda each: each.metadata.name))
+    """The changes of the annotation that are due. Empty without a ConfigMap, as the pod keeps its files."""
+    version = "-".join(
+        config_map.metadata.resource_version for config_map in sorted(files, key=lambda config_map: config_map.metadata.name)
+    )
     if not version:
         return []
-    found: list[Word] = []
+    due: list[Word] = []
     for pod in pods:
-        said = pod.metadata.annotations.get(annotations.FILES, "")
-        if pod.metadata.deletion_timestamp is None and said != f"{version}.2":
-            is_second = said == f"{version}.1"
-            found.append(Word(pod.metadata.key, f"{version}.{2 if is_second else 1}", is_second))
-    return found
+        current = pod.metadata.annotations.get(annotations.FILES, "")
+        if pod.metadata.deletion_timestamp is None and current != f"{version}.2":
+            is_second = current == f"{version}.1"
+            due.append(Word(pod.metadata.key, f"{version}.{2 if is_second else 1}", is_second))
+    return due
 
 
 class FileDelivery:
@@ -75,7 +72,7 @@ class FileDelivery:
         self._daemon, self._files, self._pods, self._writer, self._clock = daemon, files, pods, writer, clock
         self._twice_after_s = twice_after_s
         self._first_at: dict[tuple[Key, str], float] = {}
-        """When a first word was said, or seen."""
+        """When each first change was made, or seen."""
         self._news = asyncio.Event()
         files.on_change(lambda _old, _new: self._news.set())
         pods.on_change(lambda _old, _new: self._news.set())
@@ -95,7 +92,7 @@ class FileDelivery:
                 await asyncio.wait_for(self._news.wait(), wait_s)
 
     async def look(self) -> float | None:
-        """Says what is due; gives the seconds until a second word is, None without one. Raises ApiError."""
+        """Makes the changes that are due. Returns the seconds until a second change is due, None without one. Raises ApiError."""
         now = self._clock.now()
         due: list[float] = []
         for word in plan_words(self._files.store.values(), self._pods.store.values()):

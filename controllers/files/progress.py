@@ -1,7 +1,7 @@
-"""How far the stack's files of Slurm are, as a condition of slurmctld's pod, and an event when they are live, refused, waiting or late.
+"""Reports how far the stack's files of Slurm are: as a condition of slurmctld's pod, and as events when they are live, refused, waiting or
+late.
 
-slurmctld's sidecar knows it (programs/config_sync/report.py), and says which files it speaks of by their content. The annotation FILES_HASH
-says which files the condition speaks of: both are written at once. Whoever has written files waits until the two say that these are live.
+Source: slurmctld's sidecar (programs/config_sync/report.py). The annotation FILES_HASH, written with the condition, names its files.
 """
 
 import asyncio
@@ -99,13 +99,13 @@ _STATES = {
 
 
 def hash_files(maps: Iterable[ConfigMap]) -> str:
-    """The content of the files as slurmctld's pod gets them; empty without any."""
-    data = {name: text.encode() for each in maps for name, text in each.data.items()}
+    """The hash of the files as slurmctld's pod gets them; empty without files."""
+    data = {name: text.encode() for config_map in maps for name, text in config_map.data.items()}
     return content_hash(data) if data else ""
 
 
 def judge(files: str, report: Report | None, fault: str = "") -> Verdict:
-    """How far the files of this content are, by the sidecar's report, or by what kept it from giving any."""
+    """How far the files of this content are, by the sidecar's report, or by the fault that kept it from reporting."""
     if report is None:
         return Verdict(files, DELIVERING, f"the container reconfigure of slurmctld's pod does not say how far the files are: {fault}")
     if report.files != files:
@@ -115,11 +115,11 @@ def judge(files: str, report: Report | None, fault: str = "") -> Verdict:
 
 
 def find_verdict(pod: DaemonPod) -> tuple[Verdict | None, str]:
-    """What was said of the pod last, and since when it has its status."""
-    for each in pod.status.conditions:
-        if each.type == conditions.FILES_LIVE:
+    """The pod's last verdict, and since when it has its status."""
+    for condition in pod.status.conditions:
+        if condition.type == conditions.FILES_LIVE:
             files = pod.metadata.annotations.get(annotations.FILES_HASH, "")
-            return Verdict(files, each.reason, each.message), each.last_transition_time or ""
+            return Verdict(files, condition.reason, condition.message), condition.last_transition_time or ""
     return None, ""
 
 
@@ -139,7 +139,7 @@ def build_status(pod: DaemonPod, verdict: Verdict, now: str) -> dict[str, Any]:
 
 
 def build_event(pod: DaemonPod, verdict: Verdict, now: str, instance: str) -> dict[str, Any] | None:
-    """The event of a verdict that is new; None for one that was given before, or is for the moment only. Equal events have equal names."""
+    """The event of a new verdict. None if it was reported before, or is for the moment only. Equal events have equal names."""
     before, _ = find_verdict(pod)
     if verdict.reason == DELIVERING or (before is not None and (before.files, before.reason) == (verdict.files, verdict.reason)):
         return None
@@ -195,7 +195,7 @@ class FileProgress:
         self._files, self._pods, self._writer, self._clock, self._instance, self._ask = files, pods, writer, clock, instance, ask
         self._hash, self._changed_at = "", 0.0
         self.held: frozenset[str] = frozenset()
-        """Nodes that keep their size until no job can be on them, as the sidecar said last."""
+        """Nodes that keep their size until no job can be on them, by the sidecar's last report."""
         self._held_changed = held_changed
         self._news = asyncio.Event()
         files.on_change(lambda _old, _new: self._news.set())
@@ -206,7 +206,7 @@ class FileProgress:
             self._news.set()
 
     async def run(self) -> None:
-        """Looks at each change, and every few seconds until all is settled, for ever."""
+        """Looks at each change, and every few seconds until the files are settled, for ever."""
         await self._files.synced.wait()
         await self._pods.synced.wait()
         while True:
@@ -220,7 +220,7 @@ class FileProgress:
                 await asyncio.wait_for(self._news.wait(), wait_s)
 
     async def look(self) -> float:
-        """Asks the sidecar, and writes what is new; gives the seconds until the next look. Raises ApiError."""
+        """Asks the sidecar, and writes what is new. Returns the seconds until the next look. Raises ApiError."""
         files = hash_files(self._files.store.values())
         if files != self._hash:
             self._hash, self._changed_at = files, self._clock.now()
@@ -235,7 +235,7 @@ class FileProgress:
         return _SOON_S if self._clock.now() - self._changed_at < _FRESH_S else _UNSETTLED_S
 
     async def _look_at(self, pod: DaemonPod, files: str) -> bool:
-        """True when the files are live, and no node keeps its size against them."""
+        """True if the files are live, and no node keeps its size against them."""
         try:
             report = await self._ask(pod.status.pod_ip)
             verdict = judge(files, report)

@@ -1,3 +1,1 @@
-"""Keeps the stack's objects as they were last deployed: what somebody edits or deletes by hand is restored within seconds. Entry:
-__main__.py.
-"""
+"""Keeps the stack's objects as last deployed: manual edits and deletions are undone within seconds. Entry: __main__.py."""

@@ -11,7 +11,7 @@ from controllers.runtime.serve import served
 from controllers.runtime.start import main
 
 _DEAF_S = 300.0
-"""An informer that has heard nothing for so long makes the process unhealthy: a new process may find the way."""
+"""After so many silent seconds of an informer the process is unhealthy: a new process may connect."""
 
 
 async def serve(settings: Settings) -> int:
@@ -21,16 +21,16 @@ async def serve(settings: Settings) -> int:
     informers = {"record": guard.record_informer, "times of CronJobs": guard.cron_jobs, **guard.informers}
 
     def deaf() -> str:
-        silent = [name for name, each in informers.items() if each.synced.is_set() and each.silent_s() > _DEAF_S]
+        silent = [name for name, informer in informers.items() if informer.synced.is_set() and informer.silent_s() > _DEAF_S]
         return f"nothing heard for {_DEAF_S:.0f} s of: {', '.join(silent)}" if silent else ""
 
     def unsynced() -> str:
-        late = [name for name, each in informers.items() if not each.synced.is_set()]
+        late = [name for name, informer in informers.items() if not informer.synced.is_set()]
         return f"not listed yet: {', '.join(late)}" if late else ""
 
     try:
         async with served(settings, live={"informers": deaf}, ready={"informers": unsynced}):
-            return await program.run({f"informer of {name}": each.run for name, each in informers.items()}, {"guard": guard.run})
+            return await program.run({f"informer of {name}": informer.run for name, informer in informers.items()}, {"guard": guard.run})
     finally:
         await api.close()
 

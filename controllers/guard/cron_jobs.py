@@ -25,7 +25,7 @@ CRON_JOBS = Resource("batch/v1", "cronjobs", "CronJob", CronJob)
 
 
 def last_success(cron_job: CronJob) -> float:
-    """In seconds since 1970. One that has never succeeded counts from when it was made, so that its age tells of it, too."""
+    """In seconds since 1970. A CronJob that never succeeded counts from its creation, so that its age shows that, too."""
     return datetime.fromisoformat(
         cron_job.status.last_successful_time or cron_job.metadata.creation_timestamp or "1970-01-01T00:00:00Z"
     ).timestamp()

@@ -25,14 +25,14 @@ class Manager:
     manager: str
     operation: str
     time: str
-    """RFC 3339 in UTC, so that the later one is the greater text."""
+    """RFC 3339 in UTC, so the later time is the greater text."""
     fields: Mapping[str, Any]
 
     @property
     def program(self) -> str:
         """writers.SLIPWAY or writers.PULUMI for what `up` wrote, else empty."""
-        found = program(self.manager)
-        return "" if found == writers.SLIPWAY and self.operation != "Apply" else found
+        deployed_by = program(self.manager)
+        return "" if deployed_by == writers.SLIPWAY and self.operation != "Apply" else deployed_by
 
     def __str__(self) -> str:
         return f"{self.manager} at {self.time}"
@@ -47,34 +47,36 @@ def program(manager: str) -> str:
 
 def managers(live: Mapping[str, Any]) -> list[Manager]:
     """Who wrote an object, but for its status."""
-    found = cast(list[dict[str, Any]], live["metadata"].get("managedFields") or [])
+    entries = cast(list[dict[str, Any]], live["metadata"].get("managedFields") or [])
     return [
-        Manager(str(each.get("manager", "")), str(each.get("operation", "")), str(each.get("time", "")), each.get("fieldsV1") or {})
-        for each in found
-        if each.get("subresource") != "status"
+        Manager(str(entry.get("manager", "")), str(entry.get("operation", "")), str(entry.get("time", "")), entry.get("fieldsV1") or {})
+        for entry in entries
+        if entry.get("subresource") != "status"
     ]
 
 
 def deployer(entries: Iterable[Manager], by: str) -> Manager | None:
-    """What a program has applied last, else what it made the object with."""
-    return max((each for each in entries if each.program == by), key=lambda each: (each.operation == "Apply", each.time), default=None)
+    """The program's last apply, else the entry that it created the object with."""
+    return max(
+        (entry for entry in entries if entry.program == by), key=lambda entry: (entry.operation == "Apply", entry.time), default=None
+    )
 
 
 def deployed_at(entries: Iterable[Manager]) -> str:
-    """When `up` last wrote, by whichever program; empty for never."""
-    return max((each.time for each in entries if each.program), default="")
+    """When `up` last wrote, by either program; empty for never."""
+    return max((entry.time for entry in entries if entry.program), default="")
 
 
 def mended(live: Mapping[str, Any], by: str) -> list[dict[str, Any]] | None:
-    """Managed fields of an object that the program `by` deployed, where fields that the guard has restored under another name are that
-    program's again; None where there are none. Else the program's next change of them would meet a conflict.
+    """The object's managed fields, with the fields that the guard restored under another name given back to the program `by`, which
+    deployed it. None if there are none. Otherwise the program's next change of them would meet a conflict.
 
     The guard writes as itself where applying as Slipway's engine is refused. Older guards restored objects of the Pulumi CLI as the engine.
     """
     entries = cast(list[dict[str, Any]], live["metadata"].get("managedFields") or [])
-    own = [each for each in entries if not each.get("subresource")]
+    main_entries = [entry for entry in entries if not entry.get("subresource")]
     writer = (writers.SLIPWAY, "Apply") if by == writers.PULUMI else (writers.GUARD, "Update")
-    stray = next((each for each in own if (each.get("manager"), each.get("operation")) == writer), None)
+    stray = next((entry for entry in main_entries if (entry.get("manager"), entry.get("operation")) == writer), None)
     if stray is None or (
         by == writers.PULUMI and f"f:{labels.APPLYSET}" in (value_at(stray, ("fieldsV1", "f:metadata", "f:labels")) or {})
     ):
@@ -82,38 +84,43 @@ def mended(live: Mapping[str, Any], by: str) -> list[dict[str, Any]] | None:
     taken = _without(stray.get("fieldsV1") or {}, _ANNOTATION)
     if not taken:
         return None
-    heirs = [each for each in own if program(str(each.get("manager"))) == by and (by == writers.PULUMI or each.get("operation") == "Apply")]
-    heir = max(heirs, key=lambda each: (each.get("operation") == "Apply", str(each.get("time"))), default=None)
+    heirs = [
+        entry
+        for entry in main_entries
+        if program(str(entry.get("manager"))) == by and (by == writers.PULUMI or entry.get("operation") == "Apply")
+    ]
+    heir = max(heirs, key=lambda entry: (entry.get("operation") == "Apply", str(entry.get("time"))), default=None)
     if heir is None:
-        made: dict[str, Any] = {**stray, "manager": by, "operation": "Update" if by == writers.PULUMI else "Apply", "fieldsV1": taken}
+        merged: dict[str, Any] = {**stray, "manager": by, "operation": "Update" if by == writers.PULUMI else "Apply", "fieldsV1": taken}
     else:
-        made = {**heir, "fieldsV1": _union(heir.get("fieldsV1") or {}, taken)}
+        merged = {**heir, "fieldsV1": _union(heir.get("fieldsV1") or {}, taken)}
     has_annotation = value_at(stray, ("fieldsV1", *_ANNOTATION)) is not None
     left: list[dict[str, Any]] = [{**stray, "fieldsV1": {"f:metadata": {"f:annotations": {_ANNOTATION[-1]: {}}}}}] if has_annotation else []
-    return [*(each for each in entries if each is not stray and each is not heir), *left, made]
+    return [*(entry for entry in entries if entry is not stray and entry is not heir), *left, merged]
 
 
 def owners(entries: Iterable[Manager], live: Mapping[str, Any], path: Path) -> list[Manager]:
-    """Whose a field is."""
-    return [each for each in entries if _has(each.fields, live, path)]
+    """The managers that own a field."""
+    return [entry for entry in entries if _has(entry.fields, live, path)]
 
 
 def culprits(entries: Sequence[Manager], live: Mapping[str, Any], paths: Iterable[Path]) -> list[Manager]:
-    """Who changed these fields, as far as can be told. A field that was removed has no owner: then it is whoever wrote last, if that was
-    since the deployment. `kubectl scale` of an object of the Pulumi CLI leaves no trace."""
-    strangers = [each for each in entries if not each.program and each.manager not in _OUR_OWN]
-    named = [each for path in paths for each in owners(strangers, live, path)]
+    """Who changed these fields, as far as known. A removed field has no owner: then it is the last writer, if that wrote after the
+    deployment. `kubectl scale` of an object of the Pulumi CLI leaves no trace.
+    """
+    strangers = [entry for entry in entries if not entry.program and entry.manager not in _OUR_OWN]
+    named = [entry for path in paths for entry in owners(strangers, live, path)]
     if not named:
-        since = [each for each in strangers if each.time >= deployed_at(entries)]
-        named = [max(since, key=lambda each: each.time)] if since else []
-    return sorted({str(each): each for each in named}.values(), key=lambda each: each.time)
+        since = [entry for entry in strangers if entry.time >= deployed_at(entries)]
+        named = [max(since, key=lambda entry: entry.time)] if since else []
+    return sorted({str(entry): entry for entry in named}.values(), key=lambda entry: entry.time)
 
 
 def content(item: Mapping[str, Any]) -> dict[str, Any]:
     """An object without its status and the server's own bookkeeping."""
-    kept = {key: value for key, value in item.items() if key not in ("status", "apiVersion", "kind", "metadata")}
+    body = {key: value for key, value in item.items() if key not in ("status", "apiVersion", "kind", "metadata")}
     about: Mapping[str, Any] = item.get("metadata") or {}
-    return kept | {"metadata": {key: about[key] for key in _COMPARED_META if key in about}}
+    return body | {"metadata": {key: about[key] for key in _COMPARED_META if key in about}}
 
 
 def differences(live: Any, would: Any, at: Path = ()) -> list[Path]:
@@ -165,39 +172,39 @@ def show(path: Path) -> str:
 
 
 def _has(fields: Mapping[str, Any], value: Any, path: Path) -> bool:
-    """Whether a set of fields (FieldsV1) has a path. A field without fields of its own is owned as a whole."""
+    """True if a set of fields (FieldsV1) has a path. A field without fields of its own is owned as a whole."""
     if not path:
         return True
-    head, rest = path[0], path[1:]
+    head, tail = path[0], path[1:]
     below = value_at(value, (head,))
     if isinstance(head, str):
         node = fields.get(f"f:{head}")
-        return node is not None and (node == _ATOM or _has(node, below, rest))
+        return node is not None and (node == _ATOM or _has(node, below, tail))
     for key, node in fields.items():
         if key.startswith("k:") and isinstance(below, Mapping):
             item = cast(Mapping[str, Any], below)
-            if all(item.get(name) == said for name, said in json.loads(key[2:]).items()):
-                return node == _ATOM or _has(node, below, rest)
+            if all(item.get(name) == expected for name, expected in json.loads(key[2:]).items()):
+                return node == _ATOM or _has(node, below, tail)
         if key.startswith("v:") and json.loads(key[2:]) == below:
             return True
     return False
 
 
 def _without(fields: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
-    """A set of fields (FieldsV1) without one, and without the maps that would have nothing else."""
-    head, rest = path[0], path[1:]
+    """A set of fields (FieldsV1) without a path, and without maps that this leaves empty."""
+    head, tail = path[0], path[1:]
     left = {key: node for key, node in fields.items() if key != head}
-    below = _without(fields[head], rest) if rest and head in fields else {}
+    below = _without(fields[head], tail) if tail and head in fields else {}
     return left | ({head: below} if below.keys() - {"."} else {})
 
 
-def _union(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Both sets of fields (FieldsV1). A field without fields of its own is a member; one with some is where `.` says so."""
-    made = dict(one)
-    for key, node in other.items():
-        mine = made.get(key)
-        if mine is None or mine == node:
-            made[key] = node
+def _union(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Both sets of fields (FieldsV1). A field without fields of its own is a member; a field with some is a member if `.` is among them."""
+    union = dict(first)
+    for key, node in second.items():
+        present = union.get(key)
+        if present is None or present == node:
+            union[key] = node
         else:
-            made[key] = _union(mine or {".": {}}, node or {".": {}})
-    return made
+            union[key] = _union(present or {".": {}}, node or {".": {}})
+    return union

@@ -1,8 +1,6 @@
-"""The guard: informers tell it that an object of the stack changed or went; it reads the object, decides (plan.py), and writes what was
-deployed, as the deployer does it and under its name, so that the next deployment meets no conflict.
-
-It keeps nothing: killed at any moment, its next process looks at every object once and goes on. What it was told to leave alone is written
-at the objects.
+"""The guard: informers report that an object of the stack changed or went; it reads the object, decides (plan.py), and writes what was
+deployed, as the deployer does and under its name, so that the next deployment meets no conflict. It keeps no state: after a restart it
+looks at every object once. Orders to leave an object alone are written at the object.
 """
 
 from collections.abc import Mapping
@@ -47,7 +45,7 @@ from names import annotations, labels, writers
 
 STOPPED = "stopped"
 SETTLE_S = 3.0
-"""An object that was deleted is made again after so many seconds: a deployment that replaces an object deletes it, and makes it at once."""
+"""Seconds until a deleted object is created again: a deployment replaces an object by deleting it and creating it at once."""
 _TERMINATING_S = 1.0
 _WORKERS = 2
 
@@ -77,16 +75,16 @@ class Guard:
         self._record = Record()
         self._fights = Fights()
         self._marks: dict[Name, Marks] = {}
-        """As each object last bore them: a deleted one has none."""
+        """The last marks of each object: a deleted object has none."""
         self._others: dict[Name, dict[Path, Any]] = {}
-        """What others had set in each object as it was last seen: the stack does not say it."""
+        """Values that others had set in each object when it was last seen: the stack does not have them."""
         self._settled: dict[Name, str] = {}
         """When the deployer had last written to the object, as it was last seen to be as deployed."""
         self._missing_since: dict[Name, float] = {}
         self._stopped: set[Name] = set()
         self._paused: set[Name] = set()
         self._refused: set[Name] = set()
-        """Those that the API server does not let it restore."""
+        """Objects that the API server does not let the guard restore."""
         self.record_informer.on_change(lambda _old, _new: self._record_changed())
         for kind, informer in self.informers.items():
             informer.on_change(lambda old, new, kind=kind: self._changed(kind, old, new))
@@ -123,7 +121,7 @@ class Guard:
         self._count()
 
     async def look(self, name: Name) -> None:
-        """One look at an object, and what has to be done about it. Raises ApiError, and ValueError for a record that cannot be read."""
+        """Looks at an object, and does what it needs. Raises ApiError, and ValueError for an invalid record."""
         record = self._record
         declared = record.declared(name)
         if declared is None or record.is_paused:
@@ -138,8 +136,8 @@ class Guard:
         if about.get("deletionTimestamp"):
             self.queue.add_after(name, _TERMINATING_S)
             return
-        given: Mapping[str, str] = about.get("annotations") or {}
-        word = given.get(annotations.GUARD)
+        object_annotations: Mapping[str, str] = about.get("annotations") or {}
+        word = object_annotations.get(annotations.GUARD)
         (self._paused.add if word and word != STOPPED else self._paused.discard)(name)
         (self._stopped.add if word == STOPPED else self._stopped.discard)(name)
         if not word:
@@ -169,14 +167,14 @@ class Guard:
         # If a deployment has ended since, the record's time is newer than `declared`, and an old value would look right.
         if self._record is not record or not may_restore(change, live, self._record_time(name), self._settled.get(name, "")):
             return  # looked at again when the record or the object changes
-        words = say_change(change, entries, live)
+        description = say_change(change, entries, live)
         if self._fights.is_lost(name, self._clock.now()):
-            await self._stop(name, live, words)
+            await self._stop(name, live, description)
             return
-        made = await self._restore(name, manifest, marks, change, live, would, patcher)
-        self._settled[name] = fields.deployed_at(fields.managers(made))
+        restored = await self._restore(name, manifest, marks, change, live, would, patcher)
+        self._settled[name] = fields.deployed_at(fields.managers(restored))
         self._fights.note(name, self._clock.now())
-        await self._tell(name, live, "Restored", f"restored to what was deployed: {words}")
+        await self._tell(name, live, "Restored", f"restored to what was deployed: {description}")
 
     async def _look_at_missing(self, name: Name, declared: Declared, record: Record) -> None:
         if name in self._paused:  # it went while it was to be left alone: the next deployment makes it again
@@ -202,31 +200,33 @@ class Guard:
             return
         if program_of(self._record_meta(name)) == writers.PULUMI:  # as the provider makes it: what it has once applied makes no difference
             typed = {"apiVersion": KINDS[name[0]].api_version, **manifest}
-            made = await self._api.create(_whole(name), typed, field_manager=writers.PULUMI)
+            created = await self._api.create(_whole(name), typed, field_manager=writers.PULUMI)
         else:
-            made = await self._api.apply(_whole(name), manifest, field_manager=marks.manager)
+            created = await self._api.apply(_whole(name), manifest, field_manager=marks.manager)
         self._fights.note(name, now)
         self._missing_since.pop(name, None)
-        self._settled[name] = fields.deployed_at(fields.managers(made))
-        words = "made again as it was deployed: it had been deleted (by whom, only the API server's audit log can tell)"
-        await self._tell(name, made, "Restored", words)
+        self._settled[name] = fields.deployed_at(fields.managers(created))
+        message = "made again as it was deployed: it had been deleted (by whom, only the API server's audit log can tell)"
+        await self._tell(name, created, "Restored", message)
 
     async def _is_still_declared(self, name: Name) -> bool:
-        """Whether the record still has the object: the informer's copy may be older than the deletion by `destroy`."""
-        found = self._record.entries.get(name)
-        if found is None:
+        """Asks the API server: the informer's copy of the record may be older than the deletion by `destroy`."""
+        location = self._record.entries.get(name)
+        if location is None:
             return False
         try:
-            secret = await self._api.get(RECORD, *found[0])
+            secret = await self._api.get(RECORD, *location[0])
         except NotFound:
             return False
         return (
-            secret.metadata.deletion_timestamp is None and found[1] in secret.data and annotations.GUARD not in secret.metadata.annotations
+            secret.metadata.deletion_timestamp is None
+            and location[1] in secret.data
+            and annotations.GUARD not in secret.metadata.annotations
         )
 
     async def _is_listed(self, manifest: Mapping[str, Any]) -> bool:
-        given: Mapping[str, str] = manifest["metadata"].get("annotations") or {}
-        named = given.get(annotations.DECLARED_IN)
+        object_annotations: Mapping[str, str] = manifest["metadata"].get("annotations") or {}
+        named = object_annotations.get(annotations.DECLARED_IN)
         if not named:
             return True
         try:
@@ -237,9 +237,9 @@ class Guard:
     async def _try(
         self, name: Name, manifest: dict[str, Any], marks: Marks, live: Mapping[str, Any], program: str
     ) -> tuple[dict[str, Any], str]:
-        """What would come of a restore, and the name under which to patch; empty to apply.
+        """The object after a restore (a dry run), and the name under which to patch it; empty to apply.
 
-        An apply leaves what somebody else has put beside the declared fields. Where the object may not have both, such as two ports of a
+        An apply leaves what somebody else has put beside the declared fields. If the object may not have both, such as two ports of a
         Service by one name, the server refuses that, and the object is written as it was declared.
         """
         kind = _whole(name)
@@ -266,25 +266,25 @@ class Guard:
         kind, at = _whole(name), (self._namespace, name[1])
         if patcher:
             return await self._api.patch(kind, *at, plan_patch(change, live, would), field_manager=patcher)
-        made = await self._api.apply(kind, manifest, field_manager=marks.manager)
+        applied = await self._api.apply(kind, manifest, field_manager=marks.manager)
         if removal := plan_removal(change):
-            removal["metadata"] = {"resourceVersion": made["metadata"]["resourceVersion"]}
-            made = await self._api.patch(kind, *at, removal, field_manager=writers.GUARD)
-        return made
+            removal["metadata"] = {"resourceVersion": applied["metadata"]["resourceVersion"]}
+            applied = await self._api.patch(kind, *at, removal, field_manager=writers.GUARD)
+        return applied
 
-    async def _stop(self, name: Name, live: Mapping[str, Any], words: str) -> None:
+    async def _stop(self, name: Name, live: Mapping[str, Any], cause: str) -> None:
         about = {"resourceVersion": live["metadata"]["resourceVersion"], "annotations": {annotations.GUARD: STOPPED}}
         await self._api.patch(_whole(name), self._namespace, name[1], {"metadata": about}, field_manager=writers.GUARD)
         self._fights.forget(name)
         kind = name[0].lower()
         note = (
-            f"left as it is: restored {MOST} times within {WINDOW_S / 60:.0f} minutes, and changed again ({words}). Once that is settled: "
+            f"left as it is: restored {MOST} times within {WINDOW_S / 60:.0f} minutes, and changed again ({cause}). Once that is settled: "
             f"kubectl annotate {kind} {name[1]} {annotations.GUARD}- -n {self._namespace}"
         )
         await self._tell(name, live, "GuardStopped", note)
 
     async def _tell_refused(self, name: Name, live: Mapping[str, Any], error: Refused) -> None:
-        """Once: it is tried again all the time."""
+        """Once for each object, as restoring is retried all the time."""
         if error.status == HTTPStatus.UNPROCESSABLE_ENTITY and name not in self._refused:
             self._refused.add(name)
             delete = f"kubectl delete {name[0].lower()} {name[1]} -n {self._namespace}"
@@ -292,15 +292,15 @@ class Guard:
             remedy = "Run `up`" if name[0] == "NodeSet" else f"Delete it, and the guard makes it again: {delete}"
             await self._tell(name, live, "NotRestored", f"cannot be restored to what was deployed. {remedy}. The API server: {error}")
 
-    async def _tell(self, name: Name, live: Mapping[str, Any], reason: str, words: str) -> None:
-        """Log, metric and event. That the event cannot be made holds nothing up."""
-        log.warning(words, object=" ".join(name), reason=reason)
+    async def _tell(self, name: Name, live: Mapping[str, Any], reason: str, message: str) -> None:
+        """Log, metric and event. A failed event holds nothing up."""
+        log.warning(message, object=" ".join(name), reason=reason)
         if reason == "Restored":
             metrics.RESTORED.labels(name[0]).inc()
         typed = {"apiVersion": KINDS[name[0]].api_version, "kind": name[0], **live}
         try:
             await self._api.create(
-                EVENTS, build_event(typed, reason, words, self._clock.wall(), self._instance), field_manager=writers.GUARD
+                EVENTS, build_event(typed, reason, message, self._clock.wall(), self._instance), field_manager=writers.GUARD
             )
         except ApiError as error:
             log.warning("event could not be made", object=" ".join(name), error=str(error))
@@ -311,7 +311,7 @@ class Guard:
 
     def _record_time(self, name: Name) -> str:
         about = self._record_meta(name)
-        times = [each.time for each in about.managed_fields if fields.program(each.manager)] if about else []
+        times = [entry.time for entry in about.managed_fields if fields.program(entry.manager)] if about else []
         return max(times, default="")
 
     def _count(self) -> None:
@@ -320,6 +320,6 @@ class Guard:
 
 
 def _whole(name: Name) -> Resource[dict[str, Any]]:
-    """The kind of a guarded object, read as a whole."""
-    found = KINDS[name[0]]
-    return Resource(found.api_version, found.plural, found.kind, dict[str, Any], found.namespaced)
+    """The kind of a guarded object, with all of its fields."""
+    kind = KINDS[name[0]]
+    return Resource(kind.api_version, kind.plural, kind.kind, dict[str, Any], kind.namespaced)

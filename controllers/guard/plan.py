@@ -1,7 +1,7 @@
 """Decides what the guard does about an object that is not as it was deployed. Pure.
 
-Only the last whole deployment is restored. While a deployment is going on, its objects are newer than the record, which is written last:
-they are left alone, as is what a deployment that failed half-way has left.
+Only the last complete deployment is restored. During a deployment, and after one that failed, its objects are newer than the record, which
+is written last: they are left alone.
 """
 
 import copy
@@ -15,14 +15,13 @@ from controllers.runtime.structs import ObjectMeta
 from names import annotations, labels, writers
 
 NOT_RESTORED: Mapping[str, tuple[Path, ...]] = {"NodeSet": (("spec", "replicas"),)}
-"""What may be changed by hand where it is declared, and not removed: `kubectl scale nodeset` is the way to resize a fixed set between two
-deployments."""
+"""Declared fields that may be changed by hand, but not removed: `kubectl scale nodeset` resizes a fixed set between two deployments."""
 DATA = ("data", "binaryData")
 """Maps that are the stack's as a whole: a key that it does not declare is removed."""
 
 MOST = 5
 WINDOW_S = 600.0
-"""An object that was restored MOST times within WINDOW_S is left as it is: somebody else keeps changing it, and has to be found."""
+"""An object that was restored MOST times within WINDOW_S is left as it is: somebody keeps changing it, and an admin has to find out who."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +48,13 @@ class Marks:
     manager: str
     """The name that it writes under."""
     operation: str = "Apply"
-    """`Update` for what the Pulumi provider has made and not changed since."""
+    """`Update` for an object that the Pulumi provider created and has not changed since."""
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     annotations: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def read_marks(live: Mapping[str, Any], program: str) -> Marks | None:
-    """The marks that an object bears of the program that deployed the stack; None where it did not write the object."""
+    """The marks of the program that deployed the stack, as the object bears them. None if that program did not write the object."""
     entry = fields.deployer(fields.managers(live), program)
     if entry is None:
         return None
@@ -72,30 +71,32 @@ def read_marks(live: Mapping[str, Any], program: str) -> Marks | None:
 
 def program_of(record: RecordMeta | None) -> str:
     """The program that deployed the stack: the one that wrote the record last."""
-    programs = [(each.time, found) for each in (record.managed_fields if record else ()) if (found := fields.program(each.manager))]
+    programs = [(entry.time, program) for entry in (record.managed_fields if record else ()) if (program := fields.program(entry.manager))]
     return max(programs, default=("", writers.SLIPWAY))[1]
 
 
 def guess_marks(record: RecordMeta | None) -> Marks:
-    """For an object that nobody remembers: how its program makes objects, and the label that it puts on all of them."""
+    """The marks of an object that nobody remembers: how its program creates objects, and the label that it puts on all of them."""
     part_of = {key: value for key, value in (record.labels if record else {}).items() if key == labels.APPLYSET}
     program = program_of(record)
     return Marks(program, "Update" if program == writers.PULUMI else "Apply", part_of)
 
 
 def read_others(declared: Declared, live: Mapping[str, Any]) -> dict[Path, Any]:
-    """What of an object others set, so that it can be made again with that. Keys are not kept: one may be taken away because it leaked."""
+    """The values that others set in an object, to create it again with them. A Secret's keys are left out: a key may be removed because it
+    leaked.
+    """
     return {} if live["kind"] == "Secret" else {path: fields.value_at(live, path) for path in declared.ignored}
 
 
 def plan_manifest(declared: Declared, live: Mapping[str, Any] | None, marks: Marks, others: Mapping[Path, Any]) -> dict[str, Any] | None:
-    """What to apply so that the object is as deployed; None where that is not known: `others`, from read_others, lacks what is needed."""
+    """The manifest that makes the object as deployed. None if `others`, from read_others, lacks a value that it needs."""
     manifest = copy.deepcopy(declared.manifest)
     about = manifest["metadata"]
     about["labels"] = {**marks.labels, **_texts(about, "labels")}
     # What begins with pulumi.com/ is for the provider: if it does put them on the object, they are among its marks.
-    said = {key: value for key, value in _texts(about, "annotations").items() if not key.startswith("pulumi.com/")}
-    if annotations := {**marks.annotations, **said}:
+    declared_annotations = {key: value for key, value in _texts(about, "annotations").items() if not key.startswith("pulumi.com/")}
+    if annotations := {**marks.annotations, **declared_annotations}:
         about["annotations"] = annotations
     else:
         about.pop("annotations", None)
@@ -114,7 +115,7 @@ def plan_manifest(declared: Declared, live: Mapping[str, Any] | None, marks: Mar
 
 
 def find_change(manifest: Mapping[str, Any], live: Mapping[str, Any], would: Mapping[str, Any]) -> Change:
-    """How the object differs from what was deployed. `would` is the server's answer to a trial of applying `manifest`."""
+    """How the object differs from what was deployed. `would` is the server's answer to a dry run of applying `manifest`."""
     extra = [
         (part, key)
         for part in DATA
@@ -126,7 +127,7 @@ def find_change(manifest: Mapping[str, Any], live: Mapping[str, Any], would: Map
 
 
 def plan_removal(change: Change) -> dict[str, Any]:
-    """The merge patch that takes away the keys of data that are not declared."""
+    """The merge patch that removes undeclared keys of data."""
     removal: dict[str, Any] = {}
     for part, key in change.extra:
         removal.setdefault(str(part), {})[key] = None
@@ -134,7 +135,7 @@ def plan_removal(change: Change) -> dict[str, Any]:
 
 
 def plan_patch(change: Change, live: Mapping[str, Any], would: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch that makes the object as it was deployed, in one write."""
+    """The merge patch that restores the object in one write."""
     patch = fields.merge_patch(fields.content(live), fields.content(would))
     for part, keys in plan_removal(change).items():
         patch[part] = (patch.get(part) or {}) | keys
@@ -143,14 +144,14 @@ def plan_patch(change: Change, live: Mapping[str, Any], would: Mapping[str, Any]
 
 
 def whole(manifest: Mapping[str, Any], live: Mapping[str, Any]) -> dict[str, Any]:
-    """The object as it was declared, without what only somebody else has set in it, but for metadata."""
-    kept: dict[str, Any] = fields.content(live)["metadata"]
-    about = {part: {**_texts(kept, part), **_texts(manifest["metadata"], part)} for part in ("labels", "annotations")}
-    return {**manifest, "metadata": kept | {part: texts for part, texts in about.items() if texts}}
+    """The object as declared, without what only others set in it, except metadata."""
+    meta: dict[str, Any] = fields.content(live)["metadata"]
+    about = {part: {**_texts(meta, part), **_texts(manifest["metadata"], part)} for part in ("labels", "annotations")}
+    return {**manifest, "metadata": meta | {part: texts for part, texts in about.items() if texts}}
 
 
 def may_restore(change: Change, live: Mapping[str, Any], record_time: str, settled_time: str) -> bool:
-    """False while a deployment that the record does not have yet may be what changed the object.
+    """False if a deployment that is not in the record yet may have changed the object.
 
     `settled_time` is when the deployer had last written to the object while it was as the record says.
     """
@@ -162,14 +163,14 @@ def may_restore(change: Change, live: Mapping[str, Any], record_time: str, settl
 
 
 def is_listed(manifest: Mapping[str, Any], lists: Mapping[str, Any] | None) -> bool:
-    """False for a node set that its list, as it is now, does not name: its controller has deleted it."""
+    """False for a node set that its current list does not name: its controller has deleted it."""
     if annotations.DECLARED_IN not in (manifest["metadata"].get("annotations") or {}):
         return True
     return lists is not None and manifest["metadata"]["name"] in (lists.get("data") or {})
 
 
 def matters(old: ObjectMeta | None, new: ObjectMeta | None) -> bool:
-    """Whether a change may concern more than the status, which most changes of workloads do not."""
+    """True if a change may concern more than the status. Most changes of workloads do not."""
     if old is None or new is None or not new.generation:
         return True
     return _but_for_status(old) != _but_for_status(new)
@@ -193,10 +194,10 @@ class Fights:
 
 
 def say_change(change: Change, entries: Sequence[fields.Manager], live: Mapping[str, Any]) -> str:
-    """What was changed and by whom, in words."""
+    """The changed fields and who changed them, for people."""
     shown = [fields.show(path) for path in change.all[:3]]
-    rest = len(change.all) - len(shown)
-    what = ", ".join(shown) + (f" and {rest} more" if rest else "")
+    unshown = len(change.all) - len(shown)
+    what = ", ".join(shown) + (f" and {unshown} more" if unshown else "")
     who = fields.culprits(entries, live, change.all)
     if not who:
         return f"{what}, changed by someone who left no trace in its managed fields"
@@ -208,15 +209,15 @@ def _but_for_status(about: ObjectMeta) -> tuple[Any, ...]:
 
 
 def _texts(about: Mapping[str, Any], part: str) -> Mapping[str, str]:
-    """Labels or annotations. Raises ValueError where the record has something else there."""
-    said: Any = about.get(part) or {}
-    if not isinstance(said, dict):
-        raise ValueError(f"the record's metadata.{part} of {about.get('name')} is {said!r}, and no map")
-    return cast(dict[str, str], said)
+    """Labels or annotations. Raises ValueError if the record has anything but a map there."""
+    texts: Any = about.get(part) or {}
+    if not isinstance(texts, dict):
+        raise ValueError(f"the record's metadata.{part} of {about.get('name')} is {texts!r}, and no map")
+    return cast(dict[str, str], texts)
 
 
 def _put(manifest: dict[str, Any], path: Path, value: Any) -> None:
-    """Sets a value, or takes it out where it is None."""
+    """Sets a value; None removes it."""
     place: Any = manifest
     for part in path[:-1]:
         if not isinstance(place, dict):

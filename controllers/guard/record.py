@@ -1,7 +1,8 @@
-"""What was last deployed: Secrets that the stack writes after all else, with each guarded object as it was declared.
+"""The record of what was last deployed: Secrets that the stack writes after all else, with an entry `<kind>.<name>` for each guarded
+object.
 
-An entry's key is `<kind>.<name>`, its value `{"manifest": ..., "ignored": [paths whose values are not the stack's]}` as JSON, compressed by
-bzip2. Earlier versions of Slipway did not compress it. An upgrade rolls the guard before it writes the record, so it reads both.
+An entry is `{"manifest": ..., "ignored": [paths whose values are not the stack's]}` as JSON in bzip2. Earlier versions did not compress it:
+an upgrade rolls the guard before it writes the record, so the guard reads both.
 """
 
 import base64
@@ -24,7 +25,7 @@ _BZIP2 = b"BZh"
 Name = tuple[str, str]
 """Kind and name of a guarded object. All are in the cluster's namespace."""
 Path = tuple[str | int, ...]
-"""Where a value is in an object: keys of maps, and places in lists."""
+"""Path of a value in an object: keys of maps, and indexes of lists."""
 
 KINDS: Mapping[str, Resource[PartialObject]] = {
     kind: Resource(api_version, plural, kind, PartialObject, is_metadata_only=True)
@@ -59,7 +60,7 @@ class RecordMeta(ObjectMeta, frozen=True, rename="camel", gc=False):
 
 
 class RecordSecret(msgspec.Struct, frozen=True, gc=False):
-    """A Secret of the record; its values stay as they came until one is asked for."""
+    """A Secret of the record. Its values are decoded when an object is asked for."""
 
     metadata: RecordMeta
     data: dict[str, str] = {}
@@ -78,19 +79,19 @@ class Declared:
 
 @dataclass(frozen=True)
 class Record:
-    """The whole record."""
+    """The record of all objects."""
 
     entries: Mapping[Name, tuple[Key, str]] = field(default_factory=dict[Name, tuple[Key, str]])
-    """Of each guarded object the Secret that has it, and its key there."""
+    """For each guarded object, the Secret that holds it and its key there."""
     secrets: Mapping[Key, RecordSecret] = field(default_factory=dict[Key, RecordSecret])
     is_paused: bool = False
 
     def declared(self, name: Name) -> Declared | None:
-        """What was declared; None where the object is none of the stack's. Raises ValueError for an entry that is none."""
-        found = self.entries.get(name)
-        if found is None:
+        """The object as declared. None if it is not the stack's. Raises ValueError for an invalid entry."""
+        location = self.entries.get(name)
+        if location is None:
             return None
-        secret, key = found
+        secret, key = location
         try:
             entry = msgspec.json.decode(_unpacked(self.secrets[secret].data[key]), type=_Entry)
         except (msgspec.DecodeError, OSError, ValueError) as error:
@@ -101,13 +102,13 @@ class Record:
         return Declared(entry.manifest, tuple(tuple(path.split(".")) for path in entry.ignored))
 
     def secret_of(self, name: Name) -> RecordSecret | None:
-        """The Secret that has the object."""
-        found = self.entries.get(name)
-        return self.secrets[found[0]] if found else None
+        """The Secret that holds the object."""
+        location = self.entries.get(name)
+        return self.secrets[location[0]] if location else None
 
 
 def _unpacked(text: str) -> bytes:
-    """An entry's JSON. Raises OSError or ValueError for what is neither form."""
+    """An entry's JSON. Raises OSError or ValueError for any other content."""
     content = base64.b64decode(text)
     return bz2.decompress(content) if content.startswith(_BZIP2) else content
 
@@ -118,12 +119,12 @@ class _Entry(msgspec.Struct):
 
 
 def read_record(secrets: Iterable[RecordSecret]) -> Record:
-    """The record as its Secrets have it. One that is being deleted guards nothing any more: the stack is going."""
-    found = {secret.metadata.key: secret for secret in secrets if secret.metadata.deletion_timestamp is None}
+    """The record in its Secrets. A Secret that is being deleted guards nothing: the stack is going."""
+    present = {secret.metadata.key: secret for secret in secrets if secret.metadata.deletion_timestamp is None}
     entries: dict[Name, tuple[Key, str]] = {}
-    for key in sorted(found):
-        for each in found[key].data:
-            kind, _, name = each.partition(".")
+    for key in sorted(present):
+        for entry_key in present[key].data:
+            kind, _, name = entry_key.partition(".")
             if kind in KINDS:
-                entries[kind, name] = key, each
-    return Record(entries, found, any(annotations.GUARD in secret.metadata.annotations for secret in found.values()))
+                entries[kind, name] = key, entry_key
+    return Record(entries, present, any(annotations.GUARD in secret.metadata.annotations for secret in present.values()))

@@ -1,4 +1,4 @@
-"""The events that tell what the guard did, shown by `kubectl describe` of the object. Pure. One deed, one name."""
+"""The guard's events, shown by `kubectl describe` of the object. Pure. One deed, one name."""
 
 import hashlib
 from collections.abc import Mapping

@@ -22,15 +22,15 @@ def to_environment(settings: Settings) -> dict[str, str]:
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
     """Raises SettingsError."""
-    said = Environment(environment)
-    said.need({**CLUSTER, **POD})
+    reader = Environment(environment)
+    reader.need({**CLUSTER, **POD})
     settings = Settings(
-        cluster=said.text(variables.CLUSTER),
-        namespace=said.text(variables.NAMESPACE),
-        identity=said.text("POD_NAME"),
-        port=said.port(),
-        probe_port=said.probe_port(),
-        log_level=said.log_level(),
+        cluster=reader.text(variables.CLUSTER),
+        namespace=reader.text(variables.NAMESPACE),
+        identity=reader.text("POD_NAME"),
+        port=reader.port(),
+        probe_port=reader.probe_port(),
+        log_level=reader.log_level(),
     )
-    said.check()
+    reader.check()
     return settings

@@ -14,11 +14,11 @@ Point = tuple[int, int, int, int, int, int, int]
 
 
 def with_point(points: Sequence[Point], new: Point) -> tuple[Point, ...]:
-    """The points with a further one, which replaces the last where that is of the same minute. What is older than a day goes."""
-    kept = [each for each in points if new[0] - _DAY_S < each[0] < new[0]]
-    if kept and kept[-1][0] // EVERY_S == new[0] // EVERY_S:
-        kept.pop()
-    return (*kept, new)[-MOST:]
+    """The points of the last day with a new one, which replaces the last if both are of the same minute."""
+    recent = [point for point in points if new[0] - _DAY_S < point[0] < new[0]]
+    if recent and recent[-1][0] // EVERY_S == new[0] // EVERY_S:
+        recent.pop()
+    return (*recent, new)[-MOST:]
 
 
 def dump(points: Sequence[Point]) -> str:
@@ -27,9 +27,9 @@ def dump(points: Sequence[Point]) -> str:
 
 
 def load(text: str) -> tuple[Point, ...]:
-    """The points of a file; none where it is no such file, as after a restart in the middle of a write."""
+    """The points of a file. Empty if the file is not valid, as after a restart in the middle of a write."""
     try:
-        read = [tuple(int(value) for value in each) for each in json.loads(text)]
+        rows = [tuple(int(value) for value in row) for row in json.loads(text)]
     except (TypeError, ValueError):
         return ()
-    return tuple((a, b, c, d, e, f, g) for a, b, c, d, e, f, g in read) if all(len(each) == _LONG for each in read) else ()
+    return tuple((a, b, c, d, e, f, g) for a, b, c, d, e, f, g in rows) if all(len(row) == _LONG for row in rows) else ()

@@ -1,7 +1,6 @@
 """Reads Slurm every few seconds while somebody looks, once a minute otherwise, and hands each reading to the site. Thin.
 
-A reading that fails leaves the last one with its age and the reason. Slurm's lists come from the program beside slurmrestd, causes from the
-SlurmNode objects.
+A failed reading leaves the last one with its age and reason. Lists come from the program beside slurmrestd, causes from SlurmNode objects.
 """
 
 import asyncio
@@ -24,7 +23,7 @@ from controllers.slurm.client import SlurmClient, SlurmError
 from names import labels
 
 LOOKED_S = 30.0
-"""Somebody looks who has asked for data within so many seconds."""
+"""A request for data counts as somebody looking for so many seconds."""
 OFTEN_S = 5.0
 T = TypeVar("T")
 log = structlog.get_logger()
@@ -56,7 +55,7 @@ class StatusPage:
                     await asyncio.wait_for(self._is_wanted.wait(), EVERY_S)
 
     async def read(self) -> None:
-        """One reading of everything, one list after the other: the program beside slurmrestd makes one at a time for each address."""
+        """Reads everything once. Lists are read in turn: the program beside slurmrestd makes one at a time for each address."""
         before = self._readings
         nodes = await self._ask(before.nodes, "nodes", read_nodes)
         jobs = await self._ask(before.jobs, "queue", read_jobs)
@@ -79,7 +78,7 @@ class StatusPage:
             self._readings.jobs,
             self._heard(),
             [*self.node_sets.store.values()],
-            [each for each in self.slurm_nodes.store.values() if self._is_ours(each)],
+            [node for node in self.slurm_nodes.store.values() if self._is_ours(node)],
         )
         self.site.tell(build(self._settings.cluster, readings, self._history, self._settings.hidden))
 
@@ -88,17 +87,17 @@ class StatusPage:
         return node.metadata.labels.get(labels.CLUSTER, self._settings.cluster) == self._settings.cluster
 
     def _heard(self) -> Reading[None]:
-        contacts = [each.last_contact for each in (self.node_sets, self.slurm_nodes)]
+        contacts = [informer.last_contact for informer in (self.node_sets, self.slurm_nodes)]
         if None in contacts or not (self.node_sets.synced.is_set() and self.slurm_nodes.synced.is_set()):
             return Reading(fault="the API server has not listed node sets and their nodes yet")
-        return Reading(at=self._clock.wall() - max(each.silent_s() for each in (self.node_sets, self.slurm_nodes)))
+        return Reading(at=self._clock.wall() - max(informer.silent_s() for informer in (self.node_sets, self.slurm_nodes)))
 
     async def _ask(
         self, before: Reading[T], what: Literal["nodes", "queue"], understand: Callable[[Iterable[Mapping[str, str]]], T]
     ) -> Reading[T]:
         try:
-            found = await self._slurm.listing(what)
-            value = understand(found.nodes if what == "nodes" else found.jobs)
+            listing = await self._slurm.listing(what)
+            value = understand(listing.nodes if what == "nodes" else listing.jobs)
         except SlurmError as error:
             fault = str(error)
         except (KeyError, ValueError) as error:
@@ -132,7 +131,9 @@ def _keep(file: Path, text: str) -> None:
 
 
 def probes(page: StatusPage, deaf_s: float) -> dict[str, Callable[[], str]]:
-    """What makes the process unhealthy: an informer that has heard nothing for so long. A silent Slurm does not, as the page says so."""
+    """The faults that make the process unhealthy: an informer that has heard nothing for `deaf_s`. A silent Slurm does not: the page
+    reports it.
+    """
 
     def deaf(informer: Informer[Any]) -> Callable[[], str]:
         return lambda: f"nothing heard for {deaf_s:.0f} s" if informer.synced.is_set() and informer.silent_s() > deaf_s else ""

@@ -8,7 +8,7 @@ from controllers.runtime.environment import CLUSTER, SLURM, Environment, Program
 from names import variables
 
 HIDEABLE = frozenset({"jobs", "nodes"})
-"""What of Slurm's PrivateData the page can hide."""
+"""Values of Slurm's PrivateData that the page can hide."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,7 @@ class Settings(ProgramSettings):
     history: Path
     """File that keeps the last day while the container restarts."""
     hidden: frozenset[str] = frozenset()
-    """What users must not see of each other, of HIDEABLE: Slurm's PrivateData."""
+    """Values of Slurm's PrivateData: what users must not see of each other. A subset of HIDEABLE."""
     hosts: tuple[str, ...] = ()
     """Host names that the page answers to, beside `localhost` and addresses."""
 
@@ -40,22 +40,22 @@ def to_environment(settings: Settings) -> dict[str, str]:
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
     """Raises SettingsError."""
-    said = Environment(environment)
-    said.need({**CLUSTER, **SLURM, variables.HISTORY: "file that keeps the last day"})
-    hidden = frozenset(said.text(variables.HIDDEN).split(",")) - {""}
+    reader = Environment(environment)
+    reader.need({**CLUSTER, **SLURM, variables.HISTORY: "file that keeps the last day"})
+    hidden = frozenset(reader.text(variables.HIDDEN).split(",")) - {""}
     if unknown := hidden - HIDEABLE:
-        said.faults.append(f"{variables.HIDDEN} has {', '.join(sorted(unknown))}: only {' and '.join(sorted(HIDEABLE))} can be hidden")
+        reader.faults.append(f"{variables.HIDDEN} has {', '.join(sorted(unknown))}: only {' and '.join(sorted(HIDEABLE))} can be hidden")
     settings = Settings(
-        cluster=said.text(variables.CLUSTER),
-        namespace=said.text(variables.NAMESPACE),
-        slurmrestd=said.text(variables.SLURMRESTD),
-        jwt_key=Path(said.text(variables.JWT_KEY)),
-        history=Path(said.text(variables.HISTORY)),
+        cluster=reader.text(variables.CLUSTER),
+        namespace=reader.text(variables.NAMESPACE),
+        slurmrestd=reader.text(variables.SLURMRESTD),
+        jwt_key=Path(reader.text(variables.JWT_KEY)),
+        history=Path(reader.text(variables.HISTORY)),
         hidden=hidden,
-        hosts=tuple(filter(None, said.text(variables.HOSTS).lower().split(","))),
-        port=said.port(),
-        probe_port=said.probe_port(),
-        log_level=said.log_level(),
+        hosts=tuple(filter(None, reader.text(variables.HOSTS).lower().split(","))),
+        port=reader.port(),
+        probe_port=reader.probe_port(),
+        log_level=reader.log_level(),
     )
-    said.check()
+    reader.check()
     return settings

@@ -1,5 +1,5 @@
-"""What the page's server answers: the page itself, and its data, packed once for each reading. No other host is ever named, and the
-browser is told to load nothing but this.
+"""What the page's server answers: the page, and its data, packed once for each reading. The page names no other host, and the browser may
+load nothing else.
 """
 
 import gzip
@@ -29,7 +29,7 @@ _LONGEST_USER = 64
 
 
 class Packed:
-    """A body that is asked for many times: it is packed once."""
+    """A body that is compressed once and served many times."""
 
     def __init__(self, body: bytes, kind: str, headers: dict[str, str]) -> None:
         self._body, self._kind, self._headers = body, kind, headers
@@ -37,7 +37,7 @@ class Packed:
         self._tag = f'"{hashlib.sha256(body).hexdigest()[:20]}"'
 
     def answer(self, asked: Asked) -> Answer:
-        """The body, or that the browser has it already."""
+        """The body, or 304 if the browser has it already."""
         headers = {**_HARDENED, **self._headers, "ETag": self._tag, "Cache-Control": "no-cache"}
         if self._tag in (tag.strip().removeprefix("W/") for tag in asked.headers.get("if-none-match", "").split(",")):
             return Answer(b"", self._kind, HTTPStatus.NOT_MODIFIED, headers)
@@ -59,7 +59,7 @@ class Site:
         self._data = Packed(b"{}", _JSON, {})
 
     def tell(self, snapshot: dict[str, Any]) -> None:
-        """From now on the data is this."""
+        """Replaces the data."""
         self._data = Packed(msgspec.json.encode(snapshot), _JSON, {})
 
     @property
@@ -69,7 +69,7 @@ class Site:
         return {path: self._by_its_names(page) for path, page in pages.items()}
 
     def _by_its_names(self, page: Page) -> Page:
-        """A website of another name that a browser finds at the page's address, by DNS rebinding, could read it as its own."""
+        """Refuses requests under another name: by DNS rebinding, a foreign website could read the page as its own."""
 
         def answer(asked: Asked) -> Answer:
             host = asked.headers.get("host", "")
@@ -92,12 +92,12 @@ class Site:
         return self._dated(Packed(msgspec.json.encode(self._jobs_of(user)), _JSON, {}).answer(asked))
 
     def _dated(self, answer: Answer) -> Answer:
-        """With the time of this machine: the page tells ages by it, as the browser's clock may be wrong."""
+        """Adds this machine's time: the page computes ages from it, as the browser's clock may be wrong."""
         return Answer(answer.body, answer.kind, answer.status, {**answer.headers, "X-Now": f"{self._now():.0f}"})
 
 
 def is_own_name(host: str, hosts: Collection[str]) -> bool:
-    """Whether a Host header names the page: by one of `hosts`, as `localhost` or by an address, with any port. Every browser sends one."""
+    """True if a Host header names the page: by one of `hosts`, as `localhost` or by an address, with any port. Every browser sends one."""
     name = host.strip().lower().rstrip(".")
     if name.startswith("["):
         name = name[1:].partition("]")[0]
@@ -113,7 +113,7 @@ def is_own_name(host: str, hosts: Collection[str]) -> bool:
 
 
 def compose() -> Packed:
-    """The page as one file, and the policy by which a browser runs its own script and style and nothing else."""
+    """The page as one file, and the policy that allows only its own script and style."""
     html, style, script = ((_FOLDER / name).read_text() for name in ("page.html", "page.css", "page.js"))
     body = html.replace("/* page.css */", style).replace("/* page.js */", script)
     policy = (

@@ -1,7 +1,6 @@
-"""What the page shows, from what Slurm and Kubernetes said last. Pure; times are seconds since 1970.
+"""What the page shows, from the last readings of Slurm and Kubernetes. Pure; times are seconds since 1970.
 
-Everything is bounded: 5,000 nodes and 200 jobs, each text by its length. Texts are handed on as they are, as JSON: the page puts them into
-the document as text and never as markup.
+Bounded: 5,000 nodes, 200 jobs, and the length of each text. Texts are unescaped JSON: the page inserts them as text, never as markup.
 """
 
 from collections import Counter
@@ -31,7 +30,7 @@ _STATES = {
     "PoweringDown": "powering_down",
     "PoweredDown": "powered_down",
 }
-"""A SlurmNode's state as a node's, where Slurm has said nothing yet. `Up` is left out: whether it is idle is unknown."""
+"""The state of a node by its SlurmNode, until Slurm answers. `Up` is left out: whether the node is idle is unknown."""
 T = TypeVar("T")
 
 
@@ -77,12 +76,12 @@ class Job:
 
 def read_nodes(rows: Iterable[Mapping[str, str]]) -> tuple[Node, ...]:
     """The nodes of the answer to GET /nodes/. Raises KeyError and ValueError."""
-    return tuple(read_node(each) for each in rows)
+    return tuple(read_node(row) for row in rows)
 
 
 def read_jobs(rows: Iterable[Mapping[str, str]]) -> tuple[Job, ...]:
     """The jobs of the answer to GET /queue/: those that run, then those that wait. Raises KeyError and ValueError."""
-    return tuple(sorted((_job(each) for each in rows), key=lambda job: job.state == "PENDING"))
+    return tuple(sorted((_job(row) for row in rows), key=lambda job: job.state == "PENDING"))
 
 
 def use(nodes: Sequence[Node], at: float) -> Point:
@@ -93,7 +92,7 @@ def use(nodes: Sequence[Node], at: float) -> Point:
 
 
 def build(cluster: str, readings: Readings, history: Sequence[Point], hidden: frozenset[str]) -> dict[str, Any]:
-    """The snapshot as JSON. `hidden` has `nodes` and `jobs` where Slurm's PrivateData does: then only sums are told of them."""
+    """The snapshot as JSON. If Slurm's PrivateData hides `nodes` or `jobs`, `hidden` has that word and the snapshot only their sums."""
     nodes = readings.nodes.value
     rows = _fallback(readings) if nodes is None else _nodes(nodes, readings.slurm_nodes)
     shown = [] if "nodes" in hidden else rows[:MOST_NODES]
@@ -107,7 +106,9 @@ def build(cluster: str, readings: Readings, history: Sequence[Point], hidden: fr
         "hidden": sorted(hidden),
         "use": None if nodes is None else use(nodes, readings.nodes.at or 0)[1:],
         "states": dict(Counter(row["state"] for row in rows)),
-        "sets": [] if "nodes" in hidden else [_set(each) for each in sorted(readings.node_sets, key=lambda each: each.metadata.name)],
+        "sets": []
+        if "nodes" in hidden
+        else [_set(node_set) for node_set in sorted(readings.node_sets, key=lambda node_set: node_set.metadata.name)],
         "nodes": shown,
         "moreNodes": 0 if "nodes" in hidden else len(rows) - len(shown),
         "queue": None if readings.jobs.value is None else _queue(readings.jobs.value, "jobs" in hidden),
@@ -116,9 +117,9 @@ def build(cluster: str, readings: Readings, history: Sequence[Point], hidden: fr
 
 
 def jobs_of(user: str, jobs: Sequence[Job] | None, hidden: frozenset[str]) -> dict[str, Any]:
-    """One user's jobs as JSON. Anybody may ask for anybody's, so nothing is told where Slurm hides jobs."""
-    found = [] if jobs is None or "jobs" in hidden else [job for job in jobs if job.user == user]
-    return {"user": user[:_SHORT], "jobs": [_row(job) for job in found[:MOST_JOBS]], "more": max(0, len(found) - MOST_JOBS)}
+    """One user's jobs as JSON. Anybody may ask for anybody's jobs, so the answer is empty if Slurm hides jobs."""
+    users_jobs = [] if jobs is None or "jobs" in hidden else [job for job in jobs if job.user == user]
+    return {"user": user[:_SHORT], "jobs": [_row(job) for job in users_jobs[:MOST_JOBS]], "more": max(0, len(users_jobs) - MOST_JOBS)}
 
 
 def state_of(node: Node) -> str:
@@ -133,21 +134,21 @@ def state_of(node: Node) -> str:
     return word
 
 
-def _job(said: Mapping[str, str]) -> Job:
-    waits = said["State"] == "PENDING"
+def _job(row: Mapping[str, str]) -> Job:
+    waits = row["State"] == "PENDING"
     return Job(
-        number=said["JobArrayID"][:_SHORT],
-        name=said.get("Name", "")[:_SHORT],
-        user=said["UserName"][:_SHORT],
-        account=_plain(said["Account"])[:_SHORT],
-        partition=said["Partition"][:_LONG],
-        state=said["State"],
-        tasks=count_tasks(said["JobArrayID"]) if waits else 1,
-        nodes=(said["ReqNodes"] if waits else said["NodeList"])[:_SHORT],
-        gpus=sum(count_gpus(said["tres-alloc"].replace("gres/", "").replace("=", ":")).values()),
-        reason=_plain(said["Reason"])[:_LONG] if waits else "",
-        submitted=read_seconds(said["SubmitTime"]),
-        ends=None if waits else read_seconds(said["EndTime"]),
+        number=row["JobArrayID"][:_SHORT],
+        name=row.get("Name", "")[:_SHORT],
+        user=row["UserName"][:_SHORT],
+        account=_plain(row["Account"])[:_SHORT],
+        partition=row["Partition"][:_LONG],
+        state=row["State"],
+        tasks=count_tasks(row["JobArrayID"]) if waits else 1,
+        nodes=(row["ReqNodes"] if waits else row["NodeList"])[:_SHORT],
+        gpus=sum(count_gpus(row["tres-alloc"].replace("gres/", "").replace("=", ":")).values()),
+        reason=_plain(row["Reason"])[:_LONG] if waits else "",
+        submitted=read_seconds(row["SubmitTime"]),
+        ends=None if waits else read_seconds(row["EndTime"]),
     )
 
 
@@ -157,7 +158,7 @@ def _plain(text: str) -> str:
 
 def _sums(pairs: Iterable[tuple[int, int]]) -> tuple[int, int]:
     listed = [*pairs]
-    return sum(used for used, _ in listed), sum(there for _, there in listed)
+    return sum(used for used, _ in listed), sum(total for _, total in listed)
 
 
 def _about(reading: Reading[Any]) -> dict[str, Any]:
@@ -165,7 +166,7 @@ def _about(reading: Reading[Any]) -> dict[str, Any]:
 
 
 def _nodes(nodes: Sequence[Node], objects: Sequence[SlurmNode]) -> list[dict[str, Any]]:
-    known = {each.metadata.name: each for each in objects}
+    known = {slurm_node.metadata.name: slurm_node for slurm_node in objects}
     return [_with_causes(_node(node), known.get(node.name)) for node in sorted(nodes, key=_by(lambda node: (node.node_set, node.name)))]
 
 
@@ -182,12 +183,12 @@ def _node(node: Node) -> dict[str, Any]:
     return row
 
 
-def _with_causes(row: dict[str, Any], found: SlurmNode | None) -> dict[str, Any]:
-    if found is None:
+def _with_causes(row: dict[str, Any], slurm_node: SlurmNode | None) -> dict[str, Any]:
+    if slurm_node is None:
         return row
-    if found.status.machine:
-        row["machine"] = found.status.machine[:_SHORT]
-    if found.status.causes:
+    if slurm_node.status.machine:
+        row["machine"] = slurm_node.status.machine[:_SHORT]
+    if slurm_node.status.causes:
         row["causes"] = [
             {
                 "name": cause.name[:_SHORT],
@@ -196,41 +197,45 @@ def _with_causes(row: dict[str, Any], found: SlurmNode | None) -> dict[str, Any]
                 "next": cause.next[:_LONG],
                 "since": read_time(cause.since),
             }
-            for cause in found.status.causes[:_MOST_CAUSES]
+            for cause in slurm_node.status.causes[:_MOST_CAUSES]
         ]
     return row
 
 
 def _fallback(readings: Readings) -> list[dict[str, Any]]:
-    """Nodes as the NodeSet controller knew them last: Slurm has said nothing since this program's start."""
+    """Nodes as the NodeSet controller last knew them, for the time before this program's first reading of Slurm."""
     rows: list[dict[str, Any]] = []
-    for each in sorted(readings.slurm_nodes, key=_by(lambda each: (each.status.node_set, each.metadata.name))):
-        row = {"name": each.metadata.name, "set": each.status.node_set, "state": _STATES.get(each.status.state, "unknown")}
-        rows.append(_with_causes(row, each))
+    for slurm_node in sorted(readings.slurm_nodes, key=_by(lambda slurm_node: (slurm_node.status.node_set, slurm_node.metadata.name))):
+        row = {
+            "name": slurm_node.metadata.name,
+            "set": slurm_node.status.node_set,
+            "state": _STATES.get(slurm_node.status.state, "unknown"),
+        }
+        rows.append(_with_causes(row, slurm_node))
     return rows
 
 
 def _by(names: Callable[[T], tuple[str, str]]) -> Callable[[T], tuple[str, str, int, str]]:
     """An order in which gpu-10 comes after gpu-9."""
 
-    def key(one: T) -> tuple[str, str, int, str]:
-        group, name = names(one)
+    def key(item: T) -> tuple[str, str, int, str]:
+        group, name = names(item)
         stem, _, number = name.rpartition("-")
         return group, stem, int(number) if number.isdecimal() else -1, name
 
     return key
 
 
-def _set(found: NodeSet) -> dict[str, Any]:
-    status = found.status
+def _set(node_set: NodeSet) -> dict[str, Any]:
+    status = node_set.status
     why = "its controller has not seen it yet" if not status.phase else status.why
     return {
-        "name": found.metadata.name,
+        "name": node_set.metadata.name,
         "wanted": status.wanted,
         "ready": status.ready,
         "phase": status.phase or "Unseen",
         "why": why[:_LONG],
-        "isElastic": found.spec.is_elastic,
+        "isElastic": node_set.spec.is_elastic,
     }
 
 
@@ -266,11 +271,11 @@ def _queue(jobs: Sequence[Job], is_hidden: bool) -> dict[str, Any]:
 
 
 def _first(jobs: Sequence[Job]) -> list[Job]:
-    """As many rows as fit, half of them jobs that wait where there are so many of both: neither hides the other."""
+    """The first rows that fit. If there are many of both, half of the rows are waiting jobs, so that neither hides the other."""
     running = [job for job in jobs if job.state != "PENDING"]
     waiting = [job for job in jobs if job.state == "PENDING"]
-    kept = max(MOST_JOBS // 2, MOST_JOBS - len(waiting))
-    return [*running[:kept], *waiting][:MOST_JOBS]
+    most_running = max(MOST_JOBS // 2, MOST_JOBS - len(waiting))
+    return [*running[:most_running], *waiting][:MOST_JOBS]
 
 
 def _row(job: Job) -> dict[str, Any]:

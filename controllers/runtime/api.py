@@ -1,7 +1,7 @@
-"""Requests to the Kubernetes API server: each with a deadline in seconds, each error typed, bytes straight into structs.
+"""Requests to the Kubernetes API server: each with a deadline in seconds and typed errors; bytes are decoded straight into structs.
 
-Configuration is lightkube's: in a pod the mounted service account (its token is read again when the server no longer takes it), else
-KUBECONFIG or ~/.kube/config. No retries here: who asks knows whether asking again is right.
+Configuration is lightkube's: the mounted service account in a pod (its token is read again when the server refuses it), else KUBECONFIG or
+~/.kube/config. No retries: the caller decides.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ T = TypeVar("T")
 Manifest = Mapping[str, Any]
 
 DEADLINE_S = 10.0
-"""Seconds for a request, unless its caller says otherwise."""
+"""Seconds for a request, unless its caller sets another deadline."""
 _CONNECTIONS = 64
 _MERGE = "application/merge-patch+json"
 _APPLY = "application/apply-patch+yaml"
@@ -71,25 +71,25 @@ class WatchEvent(msgspec.Struct):
 
 
 def connect(config: SingleConfig | None = None) -> "Api":
-    """An Api by lightkube's configuration. Raises lightkube's ConfigError when there is none."""
-    found = config or KubeConfig.from_env().get()
-    if found is None:
+    """An Api by lightkube's configuration. Raises lightkube's ConfigError if there is none."""
+    cluster = config or KubeConfig.from_env().get()
+    if cluster is None:
         raise ConfigError("no Kubernetes configuration found")
     # Proxies of the environment are for what lies outside; the API server does not.
     parameters: Any = ConnectionParams(timeout=None, trust_env=False)
-    arguments: dict[str, Any] = parameters.httpx_params(found)
+    arguments: dict[str, Any] = parameters.httpx_params(cluster)
     limits = httpx2.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS, keepalive_expiry=30)
     return Api(httpx2.AsyncClient(**arguments, limits=limits, headers=_HEADERS))
 
 
 class Api:
-    """One API server. Every call raises an ApiError, or gives what was asked for, within its deadline."""
+    """One API server. Every call returns its result, or raises an ApiError, within its deadline."""
 
     def __init__(self, client: httpx2.AsyncClient, deadline_s: float = DEADLINE_S) -> None:
         self._client = client
         self._deadline_s = deadline_s
         self.on_date: Callable[[str, float], None] = lambda _date, _took_s: None
-        """Told the `Date` of each answer but those of watches, and how many seconds the request took."""
+        """Called with the `Date` of each answer, except of watches, and the seconds that the request took."""
 
     async def close(self) -> None:
         """Ends all connections."""
@@ -106,7 +106,7 @@ class Api:
         more: str = "",
         deadline_s: float | None = None,
     ) -> Page[T]:
-        """A part of a list, of all namespaces unless one is named. `limit` 0 asks for all at once. Raises Gone when `more` is too old."""
+        """A part of a list, of one namespace or all. `limit` 0 asks for all objects at once. Raises Gone if `more` is too old."""
         asked = _chosen(labelSelector=labels, fieldSelector=fields, limit=str(limit or ""))
         asked |= _chosen(**{"continue": more})
         accept = _metadata("PartialObjectMetadataList") if resource.is_metadata_only else ""
@@ -116,11 +116,13 @@ class Api:
     async def watch(
         self, resource: Resource[T], version: str, *, namespace: str = "", labels: str = "", fields: str = "", silence_s: float, last_s: int
     ) -> AsyncGenerator[list[bytes]]:
-        """Lines of a watch that starts after `version`, as many at a time as came together; first none, when the server has taken it up.
+        """Lines of a watch that starts after `version`, in batches as they arrive. The first batch is empty, once the server has accepted
+        the watch.
 
-        Ends when the server ends it, which is asked to after `last_s`.
+        Ends when the server ends it, about `last_s` after the start.
 
-        Raises Unreachable when not even a bookmark came for `silence_s`. Use `contextlib.aclosing`: leaving early must end the connection.
+        Raises Unreachable if nothing, not even a bookmark, comes for `silence_s`. Use `contextlib.aclosing`: leaving early must end the
+        connection.
         """
         asked = _chosen(labelSelector=labels, fieldSelector=fields, resourceVersion=version, timeoutSeconds=str(last_s))
         asked |= {"watch": "true", "allowWatchBookmarks": "true"}
@@ -134,10 +136,10 @@ class Api:
                 if not response.is_success:
                     raise error_of(await response.aread(), response.status_code, response.headers.get("Retry-After", ""))
             yield []
-            rest = b""
+            partial = b""
             async with _translated():
                 async for chunk in response.aiter_raw():
-                    *lines, rest = (rest + chunk).split(b"\n")
+                    *lines, partial = (partial + chunk).split(b"\n")
                     if lines:
                         yield lines
         finally:
@@ -149,7 +151,7 @@ class Api:
         return _read(resource, await self._request("get", "GET", resource, resource.path(namespace, name), {}, deadline_s=deadline_s))
 
     async def create(self, resource: Resource[T], manifest: Manifest, *, field_manager: str, deadline_s: float | None = None) -> T:
-        """Raises Conflict (reason AlreadyExists) when an object of that name exists."""
+        """Raises Conflict (reason AlreadyExists) if an object of that name exists."""
         path = resource.path(manifest["metadata"].get("namespace", ""))
         asked = {"fieldManager": field_manager}
         return _read(resource, await self._request("create", "POST", resource, path, asked, manifest, "application/json", deadline_s))
@@ -165,9 +167,9 @@ class Api:
         dry_run: bool = False,
         deadline_s: float | None = None,
     ) -> T:
-        """Server-side apply: makes the object, or brings the fields of the manifest to what it says.
+        """Server-side apply: creates the object, or sets the manifest's fields.
 
-        Without force, raises Conflict where others own a field and want something else. With `dry_run`, gives what would come of it.
+        Without force, raises Conflict if others own a field and its value differs. With `dry_run`, returns the would-be result.
         """
         meta = manifest["metadata"]
         path = resource.path(meta.get("namespace", ""), meta["name"], subresource)
@@ -188,9 +190,9 @@ class Api:
         dry_run: bool = False,
         deadline_s: float | None = None,
     ) -> T:
-        """A JSON merge patch: null removes a field, a list is replaced whole.
+        """A JSON merge patch: null removes a field, a list is replaced as a whole.
 
-        With `metadata.resourceVersion` in it, raises Conflict when the object has changed. With `dry_run`, gives what would come of it.
+        With `metadata.resourceVersion` in it, raises Conflict if the object has changed. With `dry_run`, returns the would-be result.
         """
         path = resource.path(namespace, name, subresource)
         verb = f"patch_{subresource}" if subresource else "patch"
@@ -208,7 +210,7 @@ class Api:
         grace_s: int | None = None,
         deadline_s: float | None = None,
     ) -> None:
-        """Begins the deletion. Raises NotFound when it is gone, Conflict when it is no longer the object of that uid, or version."""
+        """Begins the deletion. Raises NotFound if the object is gone, Conflict if its uid or version is another."""
         conditions = _chosen(uid=uid, resourceVersion=version)
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
         options |= {"preconditions": conditions} if conditions else {}
@@ -254,7 +256,7 @@ class Api:
 
 @asynccontextmanager
 async def _translated() -> AsyncGenerator[None]:
-    """Every way of getting no answer as Unreachable. ConfigError and OSError: the mounted token is missing."""
+    """Turns every way of getting no answer into Unreachable. ConfigError and OSError: the mounted token is missing."""
     try:
         yield
     except TimeoutError as error:

@@ -1,4 +1,4 @@
-"""Where time and chance come from, so that tests can hand in their own; and how long to wait after failures."""
+"""Time and chance, so that tests can pass their own, and the waits after failures."""
 
 import asyncio
 import random
@@ -12,7 +12,7 @@ class Clock:
     """The machine's own, unless told otherwise."""
 
     now: Callable[[], float] = time.monotonic
-    """Seconds since any moment; never goes back."""
+    """Seconds since an arbitrary moment; never goes back."""
     wall: Callable[[], float] = time.time
     """Seconds since 1970, for what others read. It is compared with times of the API server's only where it follows that one's clock: see
     `server_clock`."""
@@ -26,7 +26,7 @@ SYSTEM = Clock()
 
 
 def backoff_s(failures: int, base_s: float, most_s: float, clock: Clock) -> float:
-    """Seconds to wait after so many failures in a row: doubling from `base_s` up to `most_s`, of which the upper half is random.
+    """Seconds to wait after so many failures in a row. The wait doubles from `base_s` up to `most_s`; its upper half is random.
 
     The jitter keeps the clients of a server that comes back from arriving at the same moment.
     """

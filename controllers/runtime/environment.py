@@ -1,5 +1,5 @@
-"""What a Deployment tells its program, all of it in the environment. Components import it with the settings of each program, so it needs
-nothing but Python's own library."""
+"""The settings that a Deployment passes to its program in the environment. Components import this with the settings of each program, so it
+needs Python's own library alone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ SLURM = {
     variables.SLURMRESTD: "URL of slurmrestd, such as http://dev-slurmrestd.slurm:6820",
     variables.JWT_KEY: "file with the key that signs Slurm's tokens",
 }
-"""Variables that several programs need, and what each of them says."""
+"""Variables that several programs need, and their meanings."""
 
 
 class SettingsError(Exception):
-    """The environment is not what the program needs; the text has a line for each fault."""
+    """The environment lacks something, or is invalid; the text has a line for each fault."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramSettings:
-    """What every program is told: one Slurm cluster in one namespace."""
+    """The settings of every program: one Slurm cluster in one namespace."""
 
     cluster: str
     namespace: str
@@ -54,21 +54,21 @@ def without_defaults(values: Mapping[str, tuple[Any, Any]]) -> dict[str, str]:
 
 
 class Environment:
-    """Reads variables and keeps every fault, so that all of them are told at once."""
+    """Reads variables and collects every fault, so that all of them are reported at once."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         self._variables = variables
         self.faults: list[str] = []
 
     def need(self, needed: Mapping[str, str]) -> None:
-        """A fault for each variable that is not set, or empty."""
+        """Adds a fault for each variable that is unset or empty."""
         self.faults += [f"{name} is not set: {what}" for name, what in needed.items() if not self._variables.get(name)]
 
     def text(self, name: str, default: str = "") -> str:
         return self._variables.get(name, default)
 
     def number(self, name: str, default: float) -> float:
-        """The default, and a fault, where the variable is no number."""
+        """The default, and a fault, if the variable is no number."""
         try:
             return float(self._variables.get(name, default))
         except ValueError:
@@ -76,7 +76,7 @@ class Environment:
             return default
 
     def whole(self, name: str, default: int) -> int:
-        """The default, and a fault, where the variable is no whole number."""
+        """The default, and a fault, if the variable is no whole number."""
         text = self._variables.get(name, str(default))
         if text.isdecimal():
             return int(text)
@@ -99,6 +99,6 @@ class Environment:
         return level
 
     def check(self) -> None:
-        """Raises SettingsError where there are faults."""
+        """Raises SettingsError if there are faults."""
         if self.faults:
             raise SettingsError("\n".join(self.faults))

@@ -1,10 +1,10 @@
-"""What can go wrong with a request to the API server, by what the caller can do about it."""
+"""Errors of requests to the API server, by what the caller can do about them."""
 
 import msgspec
 
 
 class ApiError(Exception):
-    """A request that did not do what it should."""
+    """A request that failed."""
 
     result = "error"
 
@@ -16,7 +16,7 @@ class ApiError(Exception):
         self.reason = reason
         """Kubernetes' word, such as AlreadyExists."""
         self.retry_after_s = retry_after_s
-        """Seconds that the server asks to wait, where it says so."""
+        """Seconds to wait, if the server asks for that."""
 
 
 class NotFound(ApiError):
@@ -26,7 +26,7 @@ class NotFound(ApiError):
 
 
 class Conflict(ApiError):
-    """The object is another than the caller thought: it exists already (reason AlreadyExists), or has changed (reason Conflict)."""
+    """The object is not what the caller expected: it exists already (reason AlreadyExists), or has changed (reason Conflict)."""
 
     result = "conflict"
 
@@ -38,13 +38,13 @@ class Gone(ApiError):
 
 
 class Refused(ApiError):
-    """The server answered and did not do it: invalid, forbidden, over a quota, overloaded, or broken."""
+    """The server refused: invalid, forbidden, over a quota, overloaded, or broken."""
 
     result = "refused"
 
 
 class Unreachable(ApiError):
-    """No answer: refused, cut, or silent past the deadline. A write may have happened or not."""
+    """No answer: refused, cut, or silent past the deadline. A write may have happened."""
 
     result = "unreachable"
 
@@ -70,7 +70,7 @@ _TYPES: dict[int, type[ApiError]] = {404: NotFound, 409: Conflict, 410: Gone}
 
 
 def error_of(body: bytes | msgspec.Raw, status: int = 0, retry_after: str = "") -> ApiError:
-    """The error that a Status object tells, as body of an answer or as ERROR event of a watch."""
+    """The error in a Status object, from the body of an answer or the ERROR event of a watch."""
     try:
         answer = msgspec.json.decode(body, type=_Status)
     except msgspec.DecodeError:  # a proxy's page, or nothing

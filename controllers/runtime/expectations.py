@@ -1,7 +1,7 @@
-"""What was written and not yet heard of: keeps a controller from making the same pod twice because its informer is a moment behind.
+"""Writes whose effect was not seen yet: keeps a controller from creating a pod twice because its informer is a moment behind.
 
-Say what is expected before the write is sent: the watch may be faster than the answer. After a write that may have happened (no answer) let
-the expectation stand; it expires. Nothing here is a truth: it only puts off a decision.
+Add an expectation before the write is sent: the watch may be faster than the answer. After a write without an answer, let it stand; it
+expires. An expectation only postpones a decision.
 """
 
 from collections.abc import Hashable
@@ -31,47 +31,47 @@ class _Deletion:
 
 
 class Expectations(Generic[K]):
-    """By owner (the key that is reconciled), names of objects that are being made or deleted."""
+    """By owner (the key that is reconciled), names of objects that are being created or deleted."""
 
     def __init__(self, *, clock: Clock = SYSTEM, expire_s: float = 60) -> None:
-        """After `expire_s` without news an expectation is given up: the write never happened, or a list will tell."""
+        """After `expire_s` without news an expectation is dropped: the write never happened, or a list will show it."""
         self._clock = clock
         self._expire_s = expire_s
         self._creations: dict[K, dict[str, float]] = {}
         self._deletions: dict[K, dict[str, _Deletion]] = {}
 
     def expect_created(self, owner: K, name: str) -> None:
-        """Before a create is sent."""
+        """Call before a create is sent."""
         self._creations.setdefault(owner, {})[name] = self._clock.now()
 
     def expect_deleted(self, owner: K, name: str, uid: str) -> None:
-        """Before a delete is sent for the object of that uid."""
+        """Call before a delete is sent for the object of that uid."""
         self._deletions.setdefault(owner, {})[name] = _Deletion(uid, self._clock.now())
 
     def withdraw(self, owner: K, name: str) -> None:
-        """The write was refused: it has not happened, and will not."""
+        """Call when the write was refused: it has not happened, and will not."""
         self._drop_creation(owner, name)
         self._drop_deletion(owner, name)
 
     def forget(self, owner: K) -> None:
-        """The owner is gone."""
+        """Call when the owner is gone."""
         self._creations.pop(owner, None)
         self._deletions.pop(owner, None)
 
     def creating(self, owner: K) -> frozenset[str]:
-        """Names of objects that were made and have not been seen."""
+        """Names of objects that were created and have not been seen."""
         self._expire(owner)
         return frozenset(self._creations.get(owner, ()))
 
     def deleting(self, owner: K) -> frozenset[str]:
-        """Names of objects whose deletion was asked for and has not been seen to begin."""
+        """Names of objects whose deletion was requested and has not been seen to begin."""
         self._expire(owner)
         return frozenset(self._deletions.get(owner, ()))
 
     def seen(self, owner: K, old: _HasMetadata | None, new: _HasMetadata | None) -> None:
         """Call from the informer's handler.
 
-        A creation is seen with any object of its name; a deletion when that object has a deletion time, is gone, or has a successor.
+        Any object of the name confirms a creation. A deletion time, the end of the object or a successor confirms a deletion.
         """
         item = new or old
         if item is None:

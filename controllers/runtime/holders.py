@@ -1,4 +1,4 @@
-"""Whether the process that holds a lease has ended, by the word of its machine's kubelet: then nobody has to wait for the lease's end."""
+"""Whether the process that holds a lease has ended, as its machine's kubelet reports: then nobody has to wait for the lease's end."""
 
 from datetime import datetime
 
@@ -35,10 +35,10 @@ _PODS = Resource("v1", "pods", "Pod", _Pod)
 
 
 async def has_ended(api: Api, namespace: str, lease: Lease, container: str) -> bool:
-    """True when the holder's container ended after it took the lease; the holder is `<pod>_<anything>`. Raises ApiError.
+    """True if the holder's container ended after it took the lease; the holder is `<pod>_<anything>`. Raises ApiError.
 
-    Only a positive answer counts: a pod that is gone may still run on a machine that cannot be reached. The kubelet and the holder are on
-    one machine, so their times are of one clock; the kubelet's are whole seconds, rounded down.
+    Only a positive answer counts: a pod that is gone may still run on an unreachable machine. The kubelet and the holder are on one
+    machine, so their times are of one clock; the kubelet's are whole seconds, rounded down.
     """
     pod, _, _ = (lease.spec.holder_identity or "").partition("_")
     if not pod or lease.spec.acquire_time is None:
@@ -49,9 +49,9 @@ async def has_ended(api: Api, namespace: str, lease: Lease, container: str) -> b
         state.terminated.finished_at
         for item in page.items
         if item.metadata.name == pod
-        for each in item.status.container_statuses or ()
-        if each.name == container
-        for state in (each.state, each.last_state)
+        for status in item.status.container_statuses or ()
+        if status.name == container
+        for state in (status.state, status.last_state)
         if state is not None and state.terminated is not None
     ]
     return any(datetime.fromisoformat(end) > acquired_at for end in ends if end)

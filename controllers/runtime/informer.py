@@ -1,8 +1,6 @@
-"""A local copy of all objects of one kind, kept up to date by list and watch, and handlers that hear of each change.
+"""A local copy of all objects of one kind, kept up to date by list and watch. Handlers get each change.
 
-A copy is always a little old: what must not act on old news checks for itself (a deletion names the uid; Slurm is asked again). The watch
-is not trusted for ever: the list is read again every so often, and a watch that says nothing for too long is broken off. Failures are
-waited out.
+A copy is always a little old: callers check again before they act. The list is repeated, and a silent watch is cut: watches can stall.
 """
 
 import asyncio
@@ -23,7 +21,7 @@ from controllers.runtime.structs import Key, ObjectMeta, PartialObject, Resource
 
 _TOO_MANY_REQUESTS = 429
 _SETTLED_S = 5.0
-"""A watch that lasted so long, or told anything, was a good one: failures are counted from zero again."""
+"""A watch that lasted so long, or brought anything, was good: it resets the count of failures."""
 _WATCH_S = 60
 """Seconds for which a watch is asked for, and up to twice that, so that not all end at once. Short: a kind in which nothing happens gets no
 bookmark either (seen with Kubernetes 1.35): only the server's end of the watch then tells that the connection lives."""
@@ -56,7 +54,7 @@ class Pace:
     """For each page."""
     relist_s: float = 600
     silence_s: float = 150
-    """Without a word for so long, a watch is broken off; the server ends it earlier."""
+    """A watch that is silent for so long is cut; normally the server ends it earlier."""
     backoff_base_s: float = 0.2
     backoff_most_s: float = 30
 
@@ -87,13 +85,13 @@ class Informer(Generic[T]):
         self._decoder = msgspec.json.Decoder(resource.struct)
         self._handlers: list[Handler[T]] = []
         self._version = ""
-        """Where the next watch begins; empty: list first."""
+        """Resource version at which the next watch begins; empty: list first."""
         self._relist_at = 0.0
         self._is_watch_good = False
         self._unread_handlers: list[Callable[[Unread], None]] = []
         self.store: Store[T] = Store(indexes or {})
         self.unread: dict[Key, Unread] = {}
-        """Objects whose present version cannot be decoded; the store keeps their last readable one, where there was one."""
+        """Objects whose current version cannot be decoded; the store keeps their last readable version, if any."""
         self.synced = asyncio.Event()
         """Set after the first whole list, for ever."""
         self.last_contact: float | None = None
@@ -116,7 +114,7 @@ class Informer(Generic[T]):
         return self.store.get(key)
 
     def by_index(self, index: str, value: Hashable) -> list[T]:
-        """The objects for which the index function gave this value."""
+        """The objects for which the index function returned this value."""
         return self.store.by_index(index, value)
 
     def silent_s(self) -> float:
@@ -124,7 +122,7 @@ class Informer(Generic[T]):
         return float("inf") if self.last_contact is None else self._clock.now() - self.last_contact
 
     async def run(self) -> None:
-        """Only ends by being cancelled, or by an error in a handler."""
+        """Runs until it is cancelled, or a handler raises an error."""
         failures = 0
         why = "start"
         while True:
@@ -211,7 +209,7 @@ class Informer(Generic[T]):
             self._is_watch_good = self._is_watch_good or self._clock.now() - begun >= _SETTLED_S
 
     def _take(self, line: bytes) -> None:
-        """One line of a watch. Raises what an ERROR event says, and Unreadable for a line without sense: list again after both."""
+        """Handles a line of a watch. Raises the error of an ERROR event, and Unreadable for an invalid line: list again after both."""
         try:
             event = _event.decode(line)
             if event.type == "ERROR":

@@ -1,11 +1,11 @@
-"""Leader election by a Lease: of several processes one acts. The others stand by, with their informers warm.
+"""Leader election by a Lease: one of several processes acts. The others stand by, with their informers warm.
 
 The safety is in the times: a holder stops `renew_s` after it last asked for a renewal that was granted; nobody else takes over before
-`duration_s` have passed since it saw that renewal. Each uses its own clock, and no two are compared. Source: client-go's election.
+`duration_s` have passed since it saw that renewal. Each uses its own clock. Source: client-go's election.
 
-A holder that was killed is replaced sooner, by what is known and not by shorter times, which a slow API server would break: a process that
-was restarted in the same container takes its predecessor's lease at once, as the kubelet starts a container again only when all of its
-processes have ended; and a process that stands by takes the lease of a holder that has surely ended.
+A killed holder is replaced sooner, by knowledge and not by shorter times, which a slow API server would break: a process takes the lease of
+its predecessor in the same container at once (the kubelet restarts a container only when all of its processes have ended), and a standby
+takes the lease of a holder that has surely ended.
 """
 
 from collections.abc import Awaitable, Callable
@@ -29,7 +29,7 @@ log = structlog.get_logger()
 
 
 class LeaseLost(Exception):
-    """This process may not act any more: another does, or may."""
+    """This process may not act any more: another process does, or may."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,9 @@ class Election:
         terms: Terms = Terms(),
         clock: Clock = SYSTEM,
     ) -> None:
-        """`identity` must be another for each process, restarts included.
+        """`identity` must differ for each process, restarts included.
 
-        `container` is what the identities of all processes begin with that run one after another in the same container, and no others.
+        `container` is the prefix of the identities of all processes that run one after another in the same container, and of no others.
         `has_ended` says whether the holder of a lease has surely ended; it is asked once a renewal is overdue.
         """
         self._api = api
@@ -85,11 +85,11 @@ class Election:
         """When `_last` was first seen so."""
 
     def is_held(self) -> bool:
-        """True while this process may act. Looks at the clock, so it is right even when the process was stopped for a while."""
+        """True while this process may act. Compares the clock, so it is right even after the process was frozen."""
         return self._clock.now() < self._good_until
 
     async def acquire(self) -> None:
-        """Returns when this process leads. Waits out every error."""
+        """Returns when this process leads. Retries after every error."""
         while True:
             try:
                 if await self._try():
@@ -101,7 +101,7 @@ class Election:
             await self._clock.sleep(self._next_look_s() * (1 + self._clock.random() * 0.2))
 
     async def hold(self) -> None:
-        """Renews. Only ends by raising LeaseLost, at the latest `renew_s` after the last granted renewal was asked for."""
+        """Renews. Ends only with LeaseLost, at the latest `renew_s` after the last granted renewal was asked for."""
         why, pause_s = "it ran out", self._terms.pause_s
         while True:
             left_s = self._good_until - self._clock.now()
@@ -118,7 +118,7 @@ class Election:
                 log.warning("lease could not be renewed", lease=self._key[1], error=error.message)
 
     async def release(self) -> None:
-        """Lets others have it at once. Call it only after everything that writes has stopped; best effort."""
+        """Lets others take the lease at once. Call it only after every writer has stopped; best effort."""
         if not self.is_held() or self._last is None:
             return
         self._good_until = float("-inf")
@@ -132,7 +132,7 @@ class Election:
             log.warning("lease could not be released; others wait until it runs out", lease=self._key[1], error=error.message)
 
     async def _try(self) -> bool:
-        """One try to get or renew. Raises ApiError."""
+        """Tries once to get or renew the lease. Raises ApiError."""
         # The time from before the request: the server may grant it at once and answer late.
         asked_at = self._clock.now()
         if not await self._take():
@@ -166,7 +166,7 @@ class Election:
         return True
 
     async def _after_conflict(self) -> bool:
-        """Somebody has changed it, perhaps we ourselves with a renewal whose answer was lost. Read it, and decide with the next try."""
+        """Somebody changed the lease, perhaps this process with a renewal whose answer was lost. Reads it; the next try decides."""
         try:
             self._saw(await self._api.get(LEASES, *self._key, deadline_s=self._deadline_s()))
         except NotFound:
@@ -202,25 +202,25 @@ class Election:
         return await self._api.patch(LEASES, *self._key, change, field_manager=writers.SLIPWAY, deadline_s=self._deadline_s())
 
     def _deadline_s(self) -> float:
-        """For one request: never past the moment from which this process may not act."""
+        """Seconds for one request: never past the moment from which this process may not act."""
         most = self._terms.renew_s / 2
         return max(0.01, min(most, self._good_until - self._clock.now())) if self.is_held() else most
 
     def _is_free(self, lease: Lease) -> bool:
-        """Ours, nobody's, of a process that was here before, or not renewed for its whole duration since this process first saw it so."""
+        """True for a lease that is ours, nobody's, of an earlier process in this container, or expired since this process first saw it."""
         holder = lease.spec.holder_identity
         if holder in (None, "", self._identity) or (self._container and (holder or "").startswith(self._container)):
             return True
         return self._clock.now() - self._changed_at >= (lease.spec.lease_duration_seconds or self._terms.duration_s)
 
     async def _is_orphaned(self, lease: Lease) -> bool:
-        """Its renewal is overdue, and its holder has surely ended. The lease is taken at the version that was looked at, or not at all."""
+        """True if its renewal is overdue and its holder has surely ended. The lease is taken at the version that was read, or not."""
         if self._has_ended is None or self._clock.now() - self._changed_at < _OVERDUE * self._terms.pause_s:
             return False
         return await self._has_ended(lease)
 
     def _next_look_s(self) -> float:
-        """Seconds until the lease of somebody else may have run out, or until it is looked at again before that."""
+        """Seconds until another process's lease may have run out, or until the next look before that."""
         duration_s = self._last.spec.lease_duration_seconds if self._last else None
         left_s = self._changed_at + (duration_s or self._terms.duration_s) - self._clock.now()
         return max(0.05, min(self._terms.retry_s, left_s)) if left_s > 0 else self._terms.retry_s

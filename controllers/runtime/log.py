@@ -1,4 +1,4 @@
-"""Logs: a JSON object a line, to stdout, with the keys of slurm/logs; those of libraries too."""
+"""Logs: one JSON object per line, to stdout, with the keys of slurm/logs. Lines of libraries have the same form."""
 
 import logging
 import sys
@@ -11,8 +11,9 @@ from slurm import logs
 
 
 def configure(program: str, level: str = "info", stream: TextIO | None = None) -> None:
-    """`program` is the name in its lines. `level` is debug, info, warning or error; libraries are heard from warning on. Raises ValueError
-    for another word."""
+    """`program` is the name in its lines. `level` is debug, info, warning or error; libraries log from warning on. Raises ValueError for
+    any other level.
+    """
     number = logging.getLevelNamesMapping().get(level.upper())
     if number is None:
         raise ValueError(f'"{level}" is no log level: debug, info, warning, error')

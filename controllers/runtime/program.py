@@ -1,6 +1,6 @@
-"""A process of long-lived tasks that ends clean or ends loud: on SIGTERM in order; when one task ends, all do. Kubernetes restarts it.
+"""A process of long-lived tasks that ends clean or ends loud: in order on SIGTERM; if one task ends, all do. Kubernetes restarts it.
 
-Some tasks run always (informers, probes), so that a process that stands by knows the world when its turn comes; some only while it leads.
+Some tasks run always (informers, probes), so that a standby is up to date when it takes over; others only while the process leads.
 """
 
 import asyncio
@@ -25,9 +25,10 @@ async def run(
     stop: asyncio.Event | None = None,
     stop_s: float = 10,
 ) -> int:
-    """The process's exit code: 0 after SIGTERM, SIGINT or `stop`; 1 when a task has failed or ended, or the lease is lost.
+    """The process's exit code: 0 after SIGTERM, SIGINT or `stop`; 1 if a task failed or ended, or the lease is lost.
 
-    At the end first what leads is cancelled, then the lease is released, then the rest is cancelled; `stop_s` seconds for each.
+    At the end, first the leading tasks are cancelled, then the lease is released, then the other tasks are cancelled; `stop_s` seconds for
+    each.
     """
     stopping = stop or asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -83,7 +84,7 @@ def _verdict(ended: set[asyncio.Task[None]], stop_task: asyncio.Task[None]) -> i
 
 
 async def _cancelled(tasks: list[asyncio.Task[None]], seconds: float) -> None:
-    """Cancels, and waits until all have ended; a task that does not end is named and left behind."""
+    """Cancels, and waits until all have ended. A task that does not end is logged and left behind."""
     for task in tasks:
         task.cancel()
     if not tasks:

@@ -1,6 +1,6 @@
-"""A queue of keys to look at: many adds of a key merge into one, a single worker at a time has it, an add meanwhile comes after.
+"""A queue of keys: adding a key several times counts once, one worker at a time has it, and a key added meanwhile comes after.
 
-It holds names, not news: what a worker does is decided from the world as it then is. Nothing survives the process, and nothing has to.
+It holds names, not news: a worker decides from the current state. Nothing survives the process, and nothing has to.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ class WorkQueue(Generic[K]):
     """First come, first served. Everything but `get` and `run` is without await, and may be called from handlers."""
 
     def __init__(self, name: str = "main", *, clock: Clock = SYSTEM, base_s: float = 0.1, most_s: float = 60.0) -> None:
-        """`name` is the label of its metrics; a key that fails waits `base_s`, then twice that, and so on up to `most_s`."""
+        """`name` is the label of its metrics. A key that fails waits `base_s`, then twice that, and so on up to `most_s`."""
         self._name = name
         self._clock = clock
         self._base_s = base_s
@@ -30,7 +30,7 @@ class WorkQueue(Generic[K]):
         """Added while being worked on."""
         self._due: dict[K, float] = {}
         self._timers: list[tuple[float, int, K]] = []
-        """A heap of what `_due` says, and of what it said before."""
+        """A heap of the entries of `_due`, outdated entries included."""
         self._count = 0
         self._failures: dict[K, int] = {}
         self._changed = asyncio.Event()
@@ -41,11 +41,11 @@ class WorkQueue(Generic[K]):
         return len(self._ready) + len(self._again)
 
     def add(self, key: K) -> None:
-        """As soon as a worker is free."""
+        """Queues a key for the next free worker."""
         self._add(key, self._clock.now())
 
     def add_after(self, key: K, seconds: float) -> None:
-        """No later than in so many seconds: of several such adds, the earliest counts."""
+        """Queues a key in at most so many seconds: of several such adds, the earliest counts."""
         if seconds <= 0:
             self.add(key)
             return
@@ -58,7 +58,7 @@ class WorkQueue(Generic[K]):
         self._changed.set()
 
     def add_backed_off(self, key: K) -> float:
-        """After a failure: in a while, longer each time until `forget`. Gives the seconds."""
+        """Queues a key after a failure, later each time until `forget`. Returns the seconds."""
         self._failures[key] = self._failures.get(key, 0) + 1
         seconds = backoff_s(self._failures[key], self._base_s, self._most_s, self._clock)
         metrics.QUEUE_RETRIES.labels(self._name).inc()
@@ -66,15 +66,15 @@ class WorkQueue(Generic[K]):
         return seconds
 
     def forget(self, key: K) -> None:
-        """After a success: its failures count no more. A time that was set for it stays."""
+        """Resets the failures of a key after a success. A time that was set for it stays."""
         self._failures.pop(key, None)
 
     def failures(self, key: K) -> int:
-        """How often in a row it failed."""
+        """How often in a row the key failed."""
         return self._failures.get(key, 0)
 
     def take(self) -> K | None:
-        """The next key that is due, if any; the caller has it until `done`."""
+        """The next key that is due, if any. The caller holds it until `done`."""
         self._ripen()
         if not self._ready:
             return None
@@ -85,7 +85,7 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """The worker has finished with it, well or not."""
+        """Returns a key after the work, successful or not."""
         self._working.remove(key)
         if key in self._again:
             self._again.remove(key)
@@ -107,7 +107,7 @@ class WorkQueue(Generic[K]):
             await self._wait(self.next_due_s())
 
     async def run(self, worker: Callable[[K], Awaitable[None]], workers: int) -> None:
-        """Works on so many keys at once until it is cancelled. An error of `worker` ends it all, so it catches what may fail."""
+        """Works on so many keys at once until it is cancelled. An error of `worker` ends all workers, so it handles expected errors."""
         async with asyncio.TaskGroup() as group:
             for _ in range(workers):
                 group.create_task(self._work(worker))
@@ -123,7 +123,6 @@ class WorkQueue(Generic[K]):
                 metrics.QUEUE_WORK_SECONDS.labels(self._name).observe(self._clock.now() - begun)
 
     async def _wait(self, seconds: float | None) -> None:
-        """Until something changes, or so many seconds."""
         changed = asyncio.ensure_future(self._changed.wait())
         timer = asyncio.ensure_future(self._clock.sleep(seconds)) if seconds is not None else None
         try:

@@ -1,6 +1,6 @@
 """What programs of controllers/ serve: `/healthz` and `/readyz` to the kubelet on a port of their own, `/metrics` to Prometheus, and pages.
 
-slurm/listen bounds the clients of each port: whoever floods the one leaves the other to the kubelet.
+slurm/listen bounds the clients of each port: a flood on one leaves the other to the kubelet.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -26,7 +26,7 @@ def listener(
     registry: CollectorRegistry = REGISTRY,
     bounds: Bounds | None = None,
 ) -> Listener:
-    """Has `/metrics`. `pages` is what else it serves, and `posts` what takes a POST, by path."""
+    """Serves `/metrics`, the `pages`, and `posts`, which take a POST; both by path."""
     metrics = web.shared(lambda: Answer(generate_latest(registry), CONTENT_TYPE_LATEST))
     served: dict[str, Page] = {"/metrics": lambda _: metrics(), **(pages or {})}
     taken = posts or {}
@@ -42,7 +42,7 @@ def listener(
 
 
 def probes(live: Mapping[str, Check], ready: Mapping[str, Check], bounds: Bounds | None = None) -> Listener:
-    """For the kubelet. `live`: a fault means that only a restart helps. `ready`: a fault means that the process cannot do its work now."""
+    """For the kubelet. A fault of `live` means that only a restart helps; a fault of `ready`, that the process cannot do its work now."""
     return web.gives({"/healthz": lambda: _judged(live), "/readyz": lambda: _judged(ready)}, bounds)
 
 
@@ -50,15 +50,15 @@ def probes(live: Mapping[str, Check], ready: Mapping[str, Check], bounds: Bounds
 async def served(
     settings: ProgramSettings, *, live: Mapping[str, Check], ready: Mapping[str, Check], pages: Mapping[str, Page] | None = None
 ) -> AsyncGenerator[None]:
-    """What every program serves, on its two ports. Raises OSError when one is taken."""
+    """Serves a program's two ports. Raises OSError if a port is in use."""
     listeners = {probes(live, ready): settings.probe_port, listener(pages): settings.port}
     try:
-        for each, port in listeners.items():
-            await each.start(port)
+        for server, port in listeners.items():
+            await server.start(port)
         yield
     finally:
-        for each in listeners:
-            each.close()
+        for server in listeners:
+            server.close()
 
 
 def _judged(checks: Mapping[str, Check]) -> Answer:

@@ -1,6 +1,6 @@
-"""What time it is on the API server, by the `Date` of its answers: times of objects are by its clock, and are compared with no other.
+"""The API server's time, by the `Date` of its answers: times of objects are by its clock, and are compared with no other.
 
-A date is in whole seconds, rounded down, and its answer has been on the way for a while: so each answer only bounds the difference.
+A date is in whole seconds, rounded down, and its answer was on the way for a while, so each answer only bounds the difference.
 """
 
 from collections.abc import Callable
@@ -8,8 +8,7 @@ from email.utils import parsedate_to_datetime
 
 
 class ServerClock:
-    """The machine's clock until the first answer, then no further from the API server's than any answer allows. It does not step without
-    need."""
+    """The machine's clock until the first answer, then no further from the API server's than any answer allows. It rarely steps."""
 
     def __init__(self, wall: Callable[[], float]) -> None:
         """`wall` is this machine's, in seconds since 1970."""
@@ -21,7 +20,7 @@ class ServerClock:
         return self._wall() + self._ahead_s
 
     def note(self, date: str, took_s: float) -> None:
-        """An answer with that date has just come, so many seconds after its request. A text that is no date says nothing."""
+        """Takes the date of an answer that has just come, so many seconds after its request. Ignores a text that is no date."""
         try:
             at = parsedate_to_datetime(date).timestamp()
         except (TypeError, ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""What is posted to ask for a step on a machine, by the NodeSet controller, to our program for EC2 and to webhooks: docs/remedies.md."""
+"""The request for a step on a machine, which the NodeSet controller posts to our program for EC2 and to webhooks: docs/remedies.md."""
 
 import msgspec
 

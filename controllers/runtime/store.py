@@ -1,4 +1,4 @@
-"""Objects by key and by what index functions give. Holds, and decides nothing."""
+"""Objects by key and by the values of index functions. Decides nothing."""
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import Generic, TypeVar
@@ -12,7 +12,7 @@ Indexer = Callable[[T], Iterable[Hashable]]
 
 
 class Store(Generic[T]):
-    """A local copy of objects. What it gives is frozen; the collections are not to be changed."""
+    """A local copy of objects. Objects are frozen; callers must not change the collections."""
 
     def __init__(self, indexes: Mapping[str, Indexer[T]]) -> None:
         self._objects: dict[Key, T] = {}
@@ -36,11 +36,11 @@ class Store(Generic[T]):
         return self._objects.keys()
 
     def by_index(self, index: str, value: Hashable) -> list[T]:
-        """The objects for which the index function gave this value."""
+        """The objects for which the index function returned this value."""
         return [self._objects[key] for key in self._indexes[index].get(value, ())]
 
     def put(self, key: Key, new: T | None) -> None:
-        """Sets an object, or with None removes it."""
+        """Sets an object; None removes it."""
         old = self._objects.get(key)
         for name, indexer in self._indexers.items():
             before = set(indexer(old)) if old is not None else set[Hashable]()

@@ -1,6 +1,6 @@
-"""The parts of Kubernetes objects that the controllers look at, decoded straight from the API server's bytes.
+"""The parts of Kubernetes objects that the controllers read, decoded straight from the API server's bytes.
 
-Fields that no code reads are left out: msgspec skips them, which keeps thousands of objects small. Names and meaning are Kubernetes' own.
+Unused fields are left out: msgspec skips them, which keeps thousands of objects small. Names and meaning are Kubernetes' own.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class _Struct(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, g
 
 
 class OwnerReference(_Struct, frozen=True):
-    """Who the object belongs to."""
+    """The object's owner."""
 
     api_version: str
     kind: str
@@ -29,7 +29,7 @@ class OwnerReference(_Struct, frozen=True):
 
 
 class ObjectMeta(_Struct, frozen=True):
-    """What every object says about itself. Times are RFC 3339."""
+    """An object's metadata. Times are RFC 3339."""
 
     name: str = ""
     namespace: str = ""
@@ -50,7 +50,7 @@ class ObjectMeta(_Struct, frozen=True):
 
 
 class PartialObject(_Struct, frozen=True):
-    """Any object, of which only the metadata matters."""
+    """Any object, reduced to its metadata."""
 
     metadata: ObjectMeta
 
@@ -73,11 +73,11 @@ class Waiting(_Struct, frozen=True):
 
 
 class Begun(_Struct, frozen=True):
-    """That a container runs, or has run; nothing more of it is read."""
+    """A container that runs, or has run; no more of it is read."""
 
 
 class ContainerState(_Struct, frozen=True):
-    """One of the three. Only waiting says something that a person has to act on."""
+    """One of the three is set. Only `waiting` may need a person to act."""
 
     waiting: Waiting | None = None
     running: Begun | None = None
@@ -94,13 +94,13 @@ class ContainerStatus(_Struct, frozen=True):
 
 
 class PodSpec(_Struct, frozen=True):
-    """Where the pod runs; None until the scheduler has decided."""
+    """The pod's machine; None until the scheduler has decided."""
 
     node_name: str | None = None
 
 
 class PodStatus(_Struct, frozen=True):
-    """How the pod is. `reason` and `message` say why a kubelet refused or ended it."""
+    """The pod's state. `reason` and `message` say why a kubelet refused or ended it."""
 
     phase: str = ""
     reason: str = ""
@@ -130,8 +130,7 @@ class Taint(_Struct, frozen=True):
 
 
 class NodeCondition(_Struct, frozen=True):
-    """One condition of a Kubernetes node, by its kubelet or by another program; status is True, False or Unknown. Without a time the API
-    server gives null."""
+    """One condition of a Kubernetes node, by its kubelet or another program; status is True, False or Unknown. A missing time is null."""
 
     type: str
     status: str
@@ -149,13 +148,13 @@ class KubeNodeSpec(_Struct, frozen=True):
 
 
 class KubeNodeInfo(_Struct, frozen=True):
-    """What the kubelet says of the machine that it runs on."""
+    """The kubelet's information about its machine."""
 
     boot_id: str = msgspec.field(default="", name="bootID")
 
 
 class KubeNodeStatus(_Struct, frozen=True):
-    """What the kubelet says. Amounts are Kubernetes quantities: `15500m`, `131900Mi`."""
+    """The kubelet's report. Amounts are Kubernetes quantities: `15500m`, `131900Mi`."""
 
     allocatable: dict[str, str] = {}
     capacity: dict[str, str] = {}
@@ -179,7 +178,7 @@ class ConfigMap(_Struct, frozen=True):
 
 
 class LeaseSpec(_Struct, frozen=True):
-    """Who leads. Times are RFC 3339 with microseconds."""
+    """The leader. Times are RFC 3339 with microseconds."""
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -219,7 +218,7 @@ class Resource(Generic[T]):
     """True: lists and watches bring nothing but the metadata, which is small. Source: Kubernetes' API concepts, "Metadata-only fetches"."""
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """Path on the API server; without a namespace, of all namespaces."""
+        """Path on the API server; without a namespace, for all namespaces."""
         root = f"/apis/{self.api_version}" if "/" in self.api_version else f"/api/{self.api_version}"
         within = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
         tail = "".join(f"/{part}" for part in (name, subresource) if part)

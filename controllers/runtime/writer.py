@@ -1,6 +1,6 @@
-"""The only way to write to Kubernetes, but for the lease: one rate limit, a bound on writes at once, one field manager, one fence.
+"""The only way to write to Kubernetes, except for the lease: one rate limit, a bound on concurrent writes, one field manager, one fence.
 
-It does not try again: the next look at the world decides about it again. Reading is the informers' work, but for what a write copies.
+It does not retry: the next look at the cluster decides again. Informers do the reading, except for what a write copies.
 """
 
 import asyncio
@@ -23,26 +23,26 @@ _LONGEST_HOLD_S = 30.0
 
 
 class NotLeading(ApiError):
-    """Not sent: this process does not lead, or does no longer."""
+    """Not sent: this process does not lead, or no longer leads."""
 
     result = "not_leading"
 
 
 class NotTried(ApiError):
-    """Not sent: earlier writes of the batch were refused or not answered."""
+    """Not sent: earlier writes of the batch failed."""
 
     result = "not_tried"
 
 
 class Outdated(ApiError):
-    """Not sent: what it was decided from has grown old meanwhile."""
+    """Not sent: the reading that it was decided from is too old."""
 
     result = "outdated"
 
 
 @dataclass(frozen=True)
 class Deletion:
-    """An object to delete: that of the uid, and no other of its name."""
+    """An object to delete, by its uid."""
 
     key: Key
     uid: str
@@ -69,13 +69,13 @@ class TokenBucket:
         self._at = now
 
     def reserve(self, now: float) -> float:
-        """Takes a token, which may be a future token; gives the seconds to wait for it."""
+        """Takes a token, which may be a future token. Returns the seconds to wait for it."""
         self._refill(now)
         self._tokens -= 1
         return max(0.0, -self._tokens / self._rate) + max(0.0, self._at - now)
 
     def hold(self, now: float, seconds: float) -> None:
-        """No token before so many seconds have passed: the server has asked for that."""
+        """Gives no token for so many seconds, as the server asked for."""
         self._refill(now)
         self._at = max(self._at, now + seconds)
 
@@ -86,7 +86,7 @@ class TokenBucket:
 
 
 class Writer:
-    """Every call raises an ApiError when the write was not done, or maybe not; the `_many` give one error or result for each item."""
+    """Every call raises an ApiError if the write failed, or may have failed. The `_many` methods return a result or error for each item."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Writer:
         may_write: Callable[[], bool] = lambda: True,
         clock: Clock = SYSTEM,
     ) -> None:
-        """`may_write` is asked right before each write: a process that was frozen for a while must not write after its lease."""
+        """`may_write` is asked right before each write: a process that was frozen must not write after its lease."""
         self._api = api
         self._clock = clock
         self._bucket = TokenBucket(rate_per_s, burst, clock.now())
@@ -106,11 +106,11 @@ class Writer:
         self._may_write = may_write
 
     async def read(self, resource: Resource[T], key: Key) -> T:
-        """An object from which another is made right now. Raises NotFound."""
+        """An object that a write copies. Raises NotFound."""
         return await self._api.get(resource, *key)
 
     async def create(self, resource: Resource[T], manifest: Manifest) -> T:
-        """Raises Conflict (reason AlreadyExists) when an object of that name exists."""
+        """Raises Conflict (reason AlreadyExists) if an object of that name exists."""
         return await self._write(lambda: self._api.create(resource, manifest, field_manager=writers.SLIPWAY))
 
     async def apply(self, resource: Resource[T], manifest: Manifest) -> T:
@@ -122,23 +122,24 @@ class Writer:
         return await self._write(lambda: self._api.apply(resource, manifest, subresource="status", field_manager=writers.SLIPWAY))
 
     async def patch(self, resource: Resource[T], key: Key, change: Manifest, still: Callable[[], bool] | None = None) -> T:
-        """JSON merge patch. With `metadata.resourceVersion` in it, raises Conflict when the object has changed."""
+        """JSON merge patch. With `metadata.resourceVersion` in it, raises Conflict if the object has changed."""
         return await self._write(lambda: self._api.patch(resource, *key, change, field_manager=writers.SLIPWAY), still)
 
     async def patch_status(self, resource: Resource[T], key: Key, status: Any, version: str = "") -> T:
-        """JSON merge patch of the status: what `status` leaves out stays. With `version`, raises Conflict when the object has changed."""
+        """JSON merge patch of the status: fields missing in `status` stay. With `version`, raises Conflict if the object has changed."""
         change = {"status": status, **({"metadata": {"resourceVersion": version}} if version else {})}
         return await self._write(lambda: self._api.patch(resource, *key, change, subresource="status", field_manager=writers.SLIPWAY))
 
     async def delete(self, resource: Resource[Any], deletion: Deletion, still: Callable[[], bool] | None = None) -> None:
-        """Raises Conflict when the object is another by now, NotFound when it is gone."""
+        """Raises Conflict if the object was replaced, NotFound if it is gone."""
         key, uid, version, grace_s = deletion.key, deletion.uid, deletion.version, deletion.grace_s
         await self._write(lambda: self._api.delete(resource, *key, uid=uid, version=version, grace_s=grace_s), still)
 
     async def create_many(self, resource: Resource[T], manifests: Sequence[Manifest]) -> list[T | ApiError]:
-        """In batches of 1, 2, 4 and so on. After a batch with a failure the rest is NotTried: what refuses one object mostly refuses all.
+        """Writes in batches of 1, 2, 4 and so on. After a failure the remaining items are NotTried: a refusal of one object mostly holds
+        for all.
 
-        Results are in the order of the manifests. An object that exists already is Conflict, and no failure.
+        Results are in the order of the manifests. Conflict, for an object that exists already, is no failure.
         """
         return await self._growing(manifests, lambda manifest: self.create(resource, manifest), (Conflict,))
 
@@ -149,7 +150,7 @@ class Writer:
     async def delete_many(
         self, resource: Resource[Any], deletions: Sequence[Deletion], still: Callable[[], bool] | None = None
     ) -> list[ApiError | None]:
-        """As `create_many`; an object that is gone or another by now is no failure. `still` is asked right before each: see Outdated."""
+        """As `create_many`. An object that is gone or was replaced is no failure. `still` is asked right before each: see Outdated."""
         return await self._growing(deletions, lambda deletion: self.delete(resource, deletion, still), (Conflict, NotFound))
 
     async def patch_many(

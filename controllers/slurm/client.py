@@ -1,9 +1,7 @@
-"""slurmrestd's calls that controllers make, each with a deadline. An answer is what Slurm said, or an error: never a guess.
+"""slurmrestd's calls that controllers make, each with a deadline. The result is Slurm's answer or an error: never a guess.
 
-Source of what answers look like: measured on slurmrestd 26.05.5. A refused token is HTTP 511. Where nothing has changed since
-`update_time`, /nodes/ gives 304. A single node that Slurm does not know is HTTP 200 with an error in the body; a bulk update of nodes takes
-a hostlist. One unknown name in it is an error, although the others are changed. Jobs are not read from slurmrestd, which can list only all
-of them, but from the program beside it: programs/running_jobs.
+Source of what answers look like: measured on slurmrestd 26.05.5; docs/design.md, section 6. Jobs are not read from slurmrestd, which can
+list only all of them, but from the program beside it: programs/running_jobs.
 """
 
 import asyncio
@@ -23,21 +21,21 @@ from names import ports
 from slurm.hostlists import fold
 
 VERSIONS = ("v0.0.45", "v0.0.44")
-"""Data parsers that the structs here read, the best first. The older one has no way to requeue a job."""
+"""Data parsers that the structs here read, the best first. The older one cannot requeue a job."""
 DEADLINE_S = 10.0
 JOBS_DEADLINE_S = 60.0
 """For the list of running jobs. Longer than the program that makes it takes at most: a request that is given up leaves its work behind."""
 _RESTART_S = 8.0
-"""A reading that finds no slurmrestd is tried again for so many seconds: its container may have just restarted."""
+"""A read without an answer of slurmrestd is retried for so many seconds: its container may have just restarted."""
 _AGAIN_S = 0.25
 _NEGOTIATED_S = 300.0
-"""Seconds after which the version is asked for again: another slurmrestd may be there by now."""
+"""Seconds until the version is negotiated again: another slurmrestd may run by then."""
 _LEFT_ALREADY = frozenset({2017, 2020, 2021, 2024})
 """Errors of a job that is unknown, completing, done or waiting: it leaves its nodes, or has left them. Source: slurm_errno.h."""
 _NOT_FROM_HERE = frozenset({2180})
-"""Error of a state that a node cannot be given as it is now, such as RESUME where nothing is to be resumed. Source: slurm_errno.h."""
+"""Error of a state that a node cannot change to now, such as RESUME if nothing is to be resumed. Source: slurm_errno.h."""
 _NO_RESERVATION = frozenset({2053})
-"""Error of a reservation that is not there. Source: slurm_errno.h."""
+"""Error of a missing reservation. Source: slurm_errno.h."""
 _Answer = TypeVar("_Answer", bound=Body)
 
 NodeUpdate = Literal["DRAIN", "UNDRAIN", "RESUME", "POWER_UP", "POWER_DOWN", "DOWN", "IDLE"]
@@ -52,11 +50,11 @@ class SlurmUnreachable(SlurmError):
 
 
 class SlurmUnauthorized(SlurmError):
-    """The token was refused, or there is no key to make a token from."""
+    """The token was refused, or there is no key to create one."""
 
 
 class SlurmRefused(SlurmError):
-    """Slurm answered that it will not do it."""
+    """Slurm refused the request."""
 
     def __init__(self, message: str, faults: tuple[Fault, ...] = ()) -> None:
         super().__init__(message)
@@ -67,7 +65,7 @@ class SlurmClient:
     """One slurmrestd. Used by one event loop; `async with` closes its connections."""
 
     def __init__(self, url: str, tokens: TokenSource, deadline_s: float = DEADLINE_S, jobs_url: str | None = None) -> None:
-        """`url` is slurmrestd's, http://host:port; that of the running jobs is the same host's, unless `jobs_url` says otherwise."""
+        """`url` is slurmrestd's, http://host:port. The running jobs are on the same host, unless `jobs_url` is set."""
         self._rest = Connections(url)
         self._jobs = Connections(jobs_url or f"http://{urlsplit(url).hostname}:{ports.RUNNING_JOBS}")
         self._tokens, self._deadline_s = tokens, deadline_s
@@ -83,24 +81,24 @@ class SlurmClient:
 
     @property
     def can_requeue(self) -> bool:
-        """False for a server whose data parser has no way to requeue a job."""
+        """False if the server's data parser cannot requeue a job."""
         return self._version in (None, VERSIONS[0])
 
     async def nodes(self, since: float | None = None) -> Nodes | None:
-        """All nodes; None when nothing has changed since `since`, the `last_update` of an earlier answer.
+        """All nodes. None if nothing has changed since `since`, the `last_update` of an earlier answer.
 
         Raises SlurmError, for an empty list too.
         """
         answer = await self._request("GET", "nodes/" if since is None else f"nodes/?update_time={int(since)}")
         if answer.status == 304:
             return None
-        found = _decoded(answer, Nodes)
-        if not found.nodes:
+        listing = _decoded(answer, Nodes)
+        if not listing.nodes:
             raise SlurmUnreachable("slurmrestd gave a list without any node")
-        return found
+        return listing
 
     async def jobs(self) -> Jobs:
-        """The jobs that have nodes: one list at a time, as it takes seconds where tens of thousands wait. Raises SlurmError."""
+        """The jobs that have nodes. One list at a time: it takes seconds if tens of thousands wait. Raises SlurmError."""
         try:
             async with asyncio.timeout(JOBS_DEADLINE_S):
                 return _decoded(await self._call(self._jobs, "GET", "/jobs/"), Jobs)
@@ -108,7 +106,7 @@ class SlurmClient:
             raise SlurmUnreachable(f"no list of running jobs within {JOBS_DEADLINE_S:g} s") from None
 
     async def listing(self, what: Literal["nodes", "queue"]) -> Listing:
-        """All nodes, or all jobs that run or wait, in squeue's words. Raises SlurmError."""
+        """All nodes, or all jobs that run or wait, in squeue's format. Raises SlurmError."""
         try:
             async with asyncio.timeout(JOBS_DEADLINE_S):
                 return _decoded(await self._call(self._jobs, "GET", f"/{what}/"), Listing)
@@ -124,14 +122,14 @@ class SlurmClient:
         return await self._get("reservations/", Reservations)
 
     async def update_nodes(self, names: Iterable[str], state: NodeUpdate, reason: str | None = None) -> None:
-        """Changes all named nodes at once; a name that Slurm does not know is an error; others may be changed. Raises SlurmError."""
+        """Changes all named nodes at once. A name unknown to Slurm is an error, although others may be changed. Raises SlurmError."""
         change: dict[str, Any] = {"name": [fold(names)], "state": [state]}
         if reason is not None:
             change["reason"] = reason
         await self._send("POST", "nodes/", change)
 
     async def place_nodes(self, names: Iterable[str], topology: str | None, features: Iterable[str] | None) -> None:
-        """Says where nodes are, and which features they have; None leaves that as it is. Raises SlurmError."""
+        """Sets where nodes are, and their features; None leaves that as it is. Raises SlurmError."""
         change: dict[str, Any] = {"name": [fold(names)]}
         if topology is not None:
             change["topology_str"] = topology
@@ -142,8 +140,8 @@ class SlurmClient:
     async def release_nodes(self, names: Iterable[str]) -> None:
         """Ends the wait for SuspendTimeout of nodes that power down: Slurm may wake them at once. Raises SlurmError.
 
-        Of a node that does not power down any more Slurm refuses it, which changes nothing and is no error; of the others it is done.
-        Source: measured on 26.05.
+        Slurm refuses it for a node that no longer powers down: that changes nothing and is no error; the other nodes are released. Source:
+        measured on 26.05.
         """
         try:
             await self.update_nodes(names, "RESUME")
@@ -152,14 +150,15 @@ class SlurmClient:
                 raise
 
     async def reserve(self, name: str, node: str, start: int, comment: str) -> None:
-        """Reserves a node for maintenance from `start` on, in seconds since 1970, until it is released; jobs that are there stay. A
-        reservation of that name begins then instead (measured on 26.05). Raises SlurmError: also for a start in the past."""
+        """Reserves a node for maintenance from `start`, in seconds since 1970, until it is released; its jobs stay. An existing reservation
+        of that name begins then instead (measured on 26.05). Raises SlurmError, also for a start in the past.
+        """
         about = {"name": name, "node_list": [node], "users": ["root"], "flags": ["MAINT", "IGNORE_JOBS"], "comment": comment}
         times = {"start_time": {"set": True, "number": start}, "duration": {"set": True, "infinite": True}}
         await self._send("POST", "reservation", about | times)
 
     async def release(self, name: str) -> None:
-        """Ends a reservation; one that is not there is no error. Raises SlurmError."""
+        """Ends a reservation. A missing reservation is no error. Raises SlurmError."""
         try:
             await self._send("DELETE", f"reservation/{name}", {})
         except SlurmRefused as error:
@@ -192,7 +191,7 @@ class SlurmClient:
         _decoded(await self._request(method, path, msgspec.json.encode(body)), Body)
 
     async def _request(self, method: str, path: str, content: bytes = b"") -> Answer:
-        """One call within the deadline. Raises SlurmError for every answer that is neither good nor 304."""
+        """One call within the deadline. Raises SlurmError for every status but success and 304."""
         try:
             async with asyncio.timeout(self._deadline_s):
                 version = self._version
@@ -234,7 +233,7 @@ class SlurmClient:
         return answer
 
     async def _exchange(self, server: Connections, method: str, target: str, headers: dict[str, str], content: bytes) -> Answer:
-        """What comes back. A reading is tried again while a restart may last; a change is not, as it may have been made.
+        """The answer. A read is retried while a restart may last; a write is not, as it may have been done.
 
         Raises SlurmUnreachable.
         """
@@ -259,7 +258,7 @@ def _decoded(answer: Answer, kind: type[_Answer]) -> _Answer:
 
 
 def _parsed(answer: Answer, kind: type[_Answer]) -> _Answer:
-    """Raises MsgspecError. slurmrestd hands on any byte that a reason or a comment has (26.05): bytes that are not UTF-8 become U+FFFD."""
+    """Raises MsgspecError. slurmrestd passes on any byte of a reason or a comment (26.05): bytes that are not UTF-8 become U+FFFD."""
     try:
         return msgspec.json.decode(answer.body, type=kind)
     except UnicodeDecodeError:

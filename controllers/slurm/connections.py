@@ -1,7 +1,7 @@
-"""HTTP/1.1 to one plain server inside the cluster, over connections that are kept: what a poll twice a second needs, and no more.
+"""HTTP/1.1 to one plain server inside the cluster, over kept connections: what a poll twice a second needs, and no more.
 
-A general HTTP client takes ten times the CPU for an answer without a body, which is most of what the controller does at rest. Leaves out
-TLS, redirects, chunked bodies and compression: slurmrestd and the list of running jobs beside it use none of them.
+A general HTTP client takes ten times the CPU for an answer without a body, which is most of the controller's work at rest. Leaves out TLS,
+redirects, chunked bodies and compression: slurmrestd and the list of running jobs beside it use none of them.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class _Connection:
 
 @dataclass
 class Connections:
-    """To one `http://host:port`. As many connections as there are requests at once; each is used again. For one event loop."""
+    """To one `http://host:port`. As many connections as concurrent requests; each is used again. For one event loop."""
 
     url: str
     _idle: list[_Connection] = field(default_factory=list[_Connection])
@@ -57,7 +57,7 @@ class Connections:
         return answer
 
     def close(self) -> None:
-        """Ends the connections that nobody uses now."""
+        """Closes the idle connections."""
         while self._idle:
             self._idle.pop().writer.close()
 

@@ -11,7 +11,7 @@ REQUEST_SECONDS = Histogram(
 
 
 def request_name(method: str, target: str) -> str:
-    """The label's value: the method and what it is about, as in `get_nodes` and `post_jobs`; never a name or a number."""
-    words = [word for word in target.partition("?")[0].split("/") if word]
-    about = words[2] if words[:1] == ["slurm"] and len(words) > 2 else words[0] if words else "other"
+    """The label's value: the method and its subject, as in `get_nodes` and `post_jobs`; never a name or a number."""
+    parts = [word for word in target.partition("?")[0].split("/") if word]
+    about = parts[2] if parts[:1] == ["slurm"] and len(parts) > 2 else parts[0] if parts else "other"
     return f"{method.lower()}_{about}"

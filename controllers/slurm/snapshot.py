@@ -1,10 +1,7 @@
-"""One shared picture of Slurm's nodes and jobs. Nodes are kept fresh by polling: an unchanged cluster costs an answer without a body.
+"""One shared snapshot of Slurm's nodes and jobs. Polling keeps nodes fresh: an unchanged cluster costs an answer without a body.
 
-`last_update` is the second of the answer, and slurmctld compares with the second before `update_time`: a change late in it is not lost.
-Source: slurmctld's proc_req.c, and measured on 26.05. A failure keeps the last picture; its age then tells whoever looks.
-
-Jobs are read by a task of their own, while somebody wants them, and never two lists at once: no reading of nodes waits for a list. Where
-they are missing, the nodes are as new as ever, and the picture says why it has no jobs.
+A failure keeps the last snapshot, with its age. Jobs are read by a task of their own, on demand, and never two lists at once: nodes do not
+wait for a list of jobs. Without one, the snapshot says why.
 """
 
 import asyncio
@@ -18,7 +15,7 @@ from slurm.hostlists import HostlistError, expand
 
 _ACTIVE = frozenset({"RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"})
 _JOBS_SHARE = 60
-"""Reading jobs takes at most one part in so many of the time, as long as half a minute is enough for that."""
+"""Reading jobs takes at most this fraction (1/60) of the time, unless that needs pauses of more than half a minute."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +24,14 @@ class Snapshot:
 
     nodes: Mapping[str, Node]
     jobs: tuple[Job, ...]
-    """Jobs that have nodes, of a list that may be half a minute older than the nodes. Empty unless somebody wants them: see the poller.
-    That no job is on a node only its state can say."""
+    """Jobs that have nodes, of a list that may be half a minute older than the nodes. Empty unless wanted: see the poller. Only a node's
+    state can say that it has no job."""
     reservations: tuple[Reservation, ...]
-    """Empty unless somebody wants them: see the poller."""
+    """Empty unless wanted: see the poller."""
     asked_at: float
     """When the reading was asked for, on the monotonic clock, in seconds: everything in it is at least as new."""
     jobs_error: str = ""
-    """Why the list of jobs could not be read; that `jobs` is empty then says nothing."""
+    """Why the list of jobs could not be read; an empty `jobs` then means nothing."""
     jobs_asked_at: float = float("-inf")
     """When the list of jobs was asked for, on the monotonic clock."""
     last_reservations: tuple[Reservation, ...] | None = None
@@ -42,28 +39,28 @@ class Snapshot:
 
     @cached_property
     def jobs_by_node(self) -> Mapping[str, list[Job]]:
-        """The jobs on each node that has some."""
-        found: dict[str, list[Job]] = {}
+        """The jobs on each node that has any."""
+        by_node: dict[str, list[Job]] = {}
         for job in self.jobs:
             for name in names_in(job.nodes):
-                found.setdefault(name, []).append(job)
-        return found
+                by_node.setdefault(name, []).append(job)
+        return by_node
 
     def last_job_end(self, node: str) -> float | None:
-        """When the last job on a node ends at the latest, in seconds since 1970; None without a job, or without a limit."""
+        """When the last job on a node ends at the latest, in seconds since 1970. None without a job, or without a limit."""
         ends = [job.end_time.value for job in self.jobs_by_node.get(node, ())]
         return None if not ends or None in ends else max(end for end in ends if end is not None)
 
 
 @dataclass
 class Poller:
-    """Keeps the snapshot. `run` polls for ever; `fresh` gives a whole reading that was asked for after the call."""
+    """Keeps the snapshot. `run` polls for ever; `fresh` returns a reading that was asked for after the call."""
 
     client: SlurmClient
     clock: Callable[[], float]
     """Monotonic seconds."""
     on_change: Callable[[frozenset[str]], None] = lambda _: None
-    """Told the names of nodes that changed, appeared or went, and of those whose jobs did."""
+    """Called with the names of nodes that changed, appeared or went, or whose jobs did."""
     wants_jobs: Callable[[], bool] = lambda: True
     """Asked at each reading: to list the running jobs, slurmctld packs all of them, those that wait too."""
     wants_reservations: Callable[[], bool] = lambda: False
@@ -75,11 +72,11 @@ class Poller:
     """The same at rest."""
     longest_pause_s: float = 4.0
     jobs_pause_s: float = 30.0
-    """Between two lists of jobs, where a list takes longer than 0.5 s or could not be had. A shorter list may come sooner."""
+    """Between two lists of jobs, if a list takes longer than 0.5 s or fails. A shorter list may come sooner."""
     jobs_wait_s: float = 2.0
-    """For so long a fresh reading waits for a list of jobs that is due, before it asks for the nodes."""
+    """How long a fresh reading waits for a list of jobs that is due, before it asks for the nodes."""
     whole_s: float = 30.0
-    """After so many seconds everything is asked for again, news or not: slurmctld's clock may have been set back."""
+    """Seconds between two full readings, news or not: slurmctld's clock may have been set back."""
     snapshot: Snapshot | None = None
     error: str = "not asked yet"
     """Why the last poll gave nothing; empty after a good poll."""
@@ -96,7 +93,7 @@ class Poller:
         self._began = self.clock()
 
     async def run(self) -> None:
-        """Polls until cancelled; longer and longer pauses while Slurm does not answer."""
+        """Polls until cancelled, with growing pauses while Slurm does not answer."""
         pause = self.period_s
         try:
             while True:
@@ -115,7 +112,7 @@ class Poller:
                 self._jobs_task.cancel()
 
     async def fresh(self) -> Snapshot:
-        """A reading of the nodes asked for after this call, with jobs where these are to be had soon; calls at once share a reading.
+        """A reading of the nodes asked for after this call, with jobs if they come soon. Concurrent calls share a reading.
 
         Raises SlurmError.
         """
@@ -137,7 +134,7 @@ class Poller:
         return float("inf") if self.snapshot is None else self.clock() - self.snapshot.asked_at
 
     async def poll(self) -> Snapshot:
-        """One more reading, mostly of what has changed. Raises SlurmError."""
+        """Reads once more, mostly only changes. Raises SlurmError."""
         self._ask_for_jobs()
         async with self._lock:
             return await self._read()
@@ -151,7 +148,7 @@ class Poller:
         try:
             nodes = await self.client.nodes(self._nodes_update)
             wants = self.wants_reservations()
-            found = (await self.client.reservations()).reservations if wants or is_whole else None
+            reservations = (await self.client.reservations()).reservations if wants or is_whole else None
         except SlurmError as error:
             self.error = str(error)
             raise
@@ -167,14 +164,14 @@ class Poller:
             changed |= {name for name in known.keys() | after.keys() if known.get(name) is not after.get(name)}
             known = after
         jobs, jobs_error, jobs_asked_at = self._jobs
-        last = found if found is not None else before.last_reservations if before is not None else None
-        self.snapshot = Snapshot(known, jobs, found or () if wants else (), asked_at, jobs_error, jobs_asked_at, last)
+        last = reservations if reservations is not None else before.last_reservations if before is not None else None
+        self.snapshot = Snapshot(known, jobs, reservations or () if wants else (), asked_at, jobs_error, jobs_asked_at, last)
         if changed or before is None:
             self.on_change(frozenset(changed))
         return self.snapshot
 
     def _ask_for_jobs(self) -> asyncio.Task[None] | None:
-        """The task that reads jobs: the present task, or a new task where a list is wanted and due."""
+        """The task that reads jobs: the current task, or a new one if a list is wanted and due."""
         task = self._jobs_task
         if task is not None and task.done():
             self._jobs_task = None
@@ -200,7 +197,7 @@ class Poller:
             self._jobs_again_at = self.clock() + min(self.jobs_pause_s, _JOBS_SHARE * took)
 
     def _put_jobs(self, jobs: tuple[Job, ...], error: str, asked_at: float) -> None:
-        """Takes the list into the present picture too, and tells whose jobs have changed."""
+        """Puts the list into the current snapshot too, and reports the nodes whose jobs changed."""
         before, self._jobs = self._jobs[0], (jobs, error, asked_at)
         present = self.snapshot
         if present is None or (before, present.jobs_error, present.jobs_asked_at) == (jobs, error, asked_at):
@@ -211,7 +208,7 @@ class Poller:
 
 
 def names_in(hostlist: str) -> Iterable[str]:
-    """The names in a hostlist of Slurm's; none where it cannot be read."""
+    """The names in a hostlist of Slurm's; empty if it is not valid."""
     try:
         return expand(hostlist)
     except HostlistError:

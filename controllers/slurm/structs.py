@@ -1,4 +1,4 @@
-"""REST bodies of data parser v0.0.45 (v0.0.44 reads alike), only the fields that controllers use: msgspec skips the rest while decoding."""
+"""REST bodies of data parser v0.0.45 (v0.0.44 reads alike), with only the fields that controllers use: msgspec skips all others."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -35,10 +35,10 @@ class Node(msgspec.Struct, frozen=True, dict=True):
     partitions: tuple[str, ...] = ()
     slurmd_start_time: Number = Number()
     topology: str = ""
-    """Where Slurm was told that it is: see slurm.topology."""
+    """The node's place in Slurm's topology: see slurm.topology."""
     features: tuple[str, ...] = ()
     extra: str = ""
-    """What health checks last found: see slurm.check_results."""
+    """The last results of health checks: see slurm.check_results."""
 
     @property
     def state(self) -> NodeState:
@@ -47,7 +47,7 @@ class Node(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def results(self) -> Mapping[str, CheckResult] | None:
-        """What health checks last found, by their names; None where `extra` is somebody else's. Read once for each new text."""
+        """The last results of health checks, by name. None if `extra` is not ours. Parsed once for each new text."""
         return read_results(self.extra)
 
 
@@ -73,9 +73,10 @@ class Job(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The job as requests name it, and no other: one task of each array has the array's own number, which stands for all its tasks.
+        """The job's ID in requests, for this job only: one task of each array has the array's own number, which stands for all of its
+        tasks.
 
-        A part of a heterogeneous job is requeued with its leader only. Source: measured on 26.05.
+        A part of a heterogeneous job is requeued only with its leader. Source: measured on 26.05.
         """
         if self.array_task_id.set:
             return f"{self.array_job_id.number:.0f}_{self.array_task_id.number:.0f}"
@@ -90,7 +91,7 @@ class PartitionNodes(msgspec.Struct, frozen=True):
 
 
 class PartitionState(msgspec.Struct, frozen=True):
-    """Whether jobs are taken and started: UP, DOWN, DRAIN or INACTIVE."""
+    """Whether jobs are accepted and started: UP, DOWN, DRAIN or INACTIVE."""
 
     state: tuple[str, ...] = ()
 
@@ -113,7 +114,7 @@ class Reservation(msgspec.Struct, frozen=True):
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """What Slurm says is wrong."""
+    """An error that Slurm reports."""
 
     error: str = ""
     error_number: int = 0
@@ -121,7 +122,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Body(msgspec.Struct, frozen=True):
-    """What every answer has."""
+    """The fields of every answer."""
 
     errors: tuple[Fault, ...] = ()
     last_update: Number = Number()
@@ -152,7 +153,7 @@ class Reservations(Body, frozen=True):
 
 
 class Listing(Body, frozen=True):
-    """All jobs or all nodes, as the program beside slurmrestd lists them: squeue's or sinfo's fields by name, as text."""
+    """All jobs or all nodes, as the program beside slurmrestd lists them: fields of squeue or sinfo by name, as text."""
 
     jobs: list[dict[str, str]] = []
     nodes: list[dict[str, str]] = []

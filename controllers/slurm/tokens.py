@@ -1,4 +1,4 @@
-"""A valid token for slurmrestd at all times, from the file with the cluster's key."""
+"""A valid token for slurmrestd, from the file with the cluster's key."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ class KeyUnreadable(Exception):
 
 
 class TokenSource:
-    """Gives a valid token: replaced at 80 % of its life, and at once when the key's file has changed."""
+    """Gives a valid token: replaced at 80 % of its life, and at once when the key's file changes."""
 
     def __init__(self, key_file: Path, wall: Callable[[], float], user: str = "slurm", life_s: float = 1800) -> None:
         self._key_file, self._wall, self._user, self._life_s = key_file, wall, user, life_s
@@ -38,5 +38,5 @@ class TokenSource:
         return self._token
 
     def forget(self) -> None:
-        """Has the next call make a new token: the last was refused."""
+        """Makes the next call create a new token: the last was refused."""
         self._token = ""
