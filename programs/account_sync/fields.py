@@ -94,12 +94,12 @@ def plain(fields: tuple[Field, ...], settings: Settings) -> dict[str, str]:
 
 def changes(fields: tuple[Field, ...], wanted: Settings, present: Settings) -> tuple[tuple[str, str], ...]:
     """The options that make `present` into `wanted`, both as `plain` gives them; nothing when they are equal."""
-    found: list[tuple[str, str]] = []
+    changed: list[tuple[str, str]] = []
     for field in fields:
         new, old = wanted.get(field.option, ""), present.get(field.option, "")
         if new != old:
-            found.append((field.option, _tres_change(new, old) if field.kind == "tres" else new or field.cleared))
-    return tuple(found)
+            changed.append((field.option, _tres_change(new, old) if field.kind == "tres" else new or field.cleared))
+    return tuple(changed)
 
 
 def _tres_change(new: str, old: str) -> str:

@@ -124,20 +124,20 @@ def plan_accounts(wanted: State, present: State, usage: Usage | None) -> Plan:
     A round may leave some for the next, such as what it closes first: no changes are the end.
     """
     wanted = _with_kept(wanted, present)
-    made = _make_qos(wanted, present)
+    commands = _make_qos(wanted, present)
     if not present.is_registered:
-        return Plan(tuple(made), ("slurmctld has not made itself known to slurmdbd yet",), is_early=True)
-    made += [*_make_accounts(wanted, present), *_make_members(wanted, present)]
+        return Plan(tuple(commands), ("slurmctld has not made itself known to slurmdbd yet",), is_early=True)
+    commands += [*_make_accounts(wanted, present), *_make_members(wanted, present)]
     members = _go_members(wanted, present, usage)
     accounts = _go_accounts(wanted, present)
     qos = _go_qos(wanted, present, usage)
     leaving = {(change.account, name) for change in members.changes if change.verb == "delete" for name in change.names}
-    made += _set_defaults(wanted, present, leaving)
-    goings = (members, accounts, qos)
+    commands += _set_defaults(wanted, present, leaving)
+    removals = (members, accounts, qos)
     return Plan(
-        (*made, *(change for each in goings for change in each.changes)),
-        tuple(line for each in goings for line in each.waiting),
-        any(each.is_busy for each in goings),
+        (*commands, *(change for removal in removals for change in removal.changes)),
+        tuple(line for removal in removals for line in removal.waiting),
+        any(removal.is_busy for removal in removals),
     )
 
 
@@ -150,9 +150,9 @@ def some(names: Sequence[str]) -> str:
 def _with_kept(wanted: State, present: State) -> State:
     """What is wanted beside the config: users whom nobody can be sure to have left, and the QOS `normal`, which never goes."""
     unsure = {
-        member: each
-        for member, each in present.members.items()
-        if each.is_ours and member[0] in wanted.unknown and member not in wanted.members
+        member: association
+        for member, association in present.members.items()
+        if association.is_ours and member[0] in wanted.unknown and member not in wanted.members
     }
     normal = present.qos.get(NORMAL)
     released = {NORMAL: Qos("Normal QOS default")} if normal and normal.is_ours and NORMAL not in wanted.qos else {}
@@ -162,22 +162,22 @@ def _with_kept(wanted: State, present: State) -> State:
 def _make_qos(wanted: State, present: State) -> list[Change]:
     """New QOS first, without whom they preempt: that may be one of them."""
     new = [
-        (name, (("Description", each.description), *changes(QOS, _without(each.settings, "Preempt"), {})))
-        for name, each in wanted.qos.items()
+        (name, (("Description", qos.description), *changes(QOS, _without(qos.settings, "Preempt"), {})))
+        for name, qos in wanted.qos.items()
         if name not in present.qos
     ]
     changed: list[tuple[str, tuple[tuple[str, str], ...]]] = []
-    for name, each in wanted.qos.items():
+    for name, qos in wanted.qos.items():
         if name in present.qos:
             old = present.qos[name]
-            marked = () if old.description.lower() == each.description.lower() else (("Description", each.description),)
-            changed.append((name, (*marked, *changes(QOS, each.settings, old.settings))))
+            marked = () if old.description.lower() == qos.description.lower() else (("Description", qos.description),)
+            changed.append((name, (*marked, *changes(QOS, qos.settings, old.settings))))
     return [*_batches("add", "qos", new), *_batches("modify", "qos", changed)]
 
 
 def _make_accounts(wanted: State, present: State) -> list[Change]:
     """Parents before children, so that an account is added or moved below one that is in its place already."""
-    made: list[Change] = []
+    commands: list[Change] = []
     by_depth: dict[int, list[str]] = {}
     for name in wanted.accounts:
         by_depth.setdefault(_depth(wanted, name), []).append(name)
@@ -188,8 +188,8 @@ def _make_accounts(wanted: State, present: State) -> list[Change]:
             for name in by_depth[depth]
             if name in present.accounts
         ]
-        made += [*_batches("add", "account", new), *_batches("modify", "account", old)]
-    return made
+        commands += [*_batches("add", "account", new), *_batches("modify", "account", old)]
+    return commands
 
 
 def _account_options(name: str, wanted: Account, present: Account | None) -> tuple[tuple[str, str], ...]:
@@ -210,7 +210,7 @@ def _account_options(name: str, wanted: Account, present: Account | None) -> tup
 
 
 def _make_members(wanted: State, present: State) -> list[Change]:
-    made: list[Change] = []
+    commands: list[Change] = []
     accounts: dict[str, list[str]] = {account: [] for account in wanted.accounts}
     for account, user in wanted.members:
         accounts.setdefault(account, []).append(user)
@@ -225,8 +225,8 @@ def _make_members(wanted: State, present: State) -> list[Change]:
             if old := present.members.get((account, user)):
                 marked = () if old.is_ours else (("Comment", MARK),)
                 changed.append((user, (*marked, *changes(ASSOCIATION, wanted.members[account, user].settings, old.settings))))
-        made += [*_batches("add", "user", new, account), *_batches("modify", "user", changed, account)]
-    return made
+        commands += [*_batches("add", "user", new, account), *_batches("modify", "user", changed, account)]
+    return commands
 
 
 def _set_defaults(wanted: State, present: State, leaving: set[Member]) -> list[Change]:
@@ -256,9 +256,9 @@ def _go_members(wanted: State, present: State, usage: Usage | None) -> Plan:
     closing: dict[str, list[str]] = {}
     removing: dict[str, list[str]] = {}
     busy: dict[str, list[str]] = {}
-    for (account, user), each in sorted(present.members.items()):
-        if each.is_ours and (account, user) not in wanted.members:
-            if each.settings.get("MaxSubmitJobs") != "0":
+    for (account, user), association in sorted(present.members.items()):
+        if association.is_ours and (account, user) not in wanted.members:
+            if association.settings.get("MaxSubmitJobs") != "0":
                 closing.setdefault(account, []).append(user)
             elif usage is None or usage.has(account, user):
                 busy.setdefault(account, []).append(user)
@@ -279,20 +279,20 @@ def _go_members(wanted: State, present: State, usage: Usage | None) -> Plan:
 
 def _go_accounts(wanted: State, present: State) -> Plan:
     """Removes our accounts once they are empty: Slurm would remove all below them with them."""
-    going = {name for name, each in present.accounts.items() if each.is_ours and name not in wanted.accounts and name != ROOT}
+    going = {name for name, old in present.accounts.items() if old.is_ours and name not in wanted.accounts and name != ROOT}
     inside: dict[str, set[str]] = {name: set() for name in going}
-    others: dict[str, set[str]] = {name: set() for name in going}
-    for (account, user), each in present.members.items():
+    foreign: dict[str, set[str]] = {name: set() for name in going}
+    for (account, user), association in present.members.items():
         if account in going:
-            (inside if each.is_ours else others)[account].add(f"user {user}")
-    for name, each in present.accounts.items():
-        if each.parent in going:
-            (inside if each.is_ours else others)[each.parent].add(f"account {name}")
+            (inside if association.is_ours else foreign)[account].add(f"user {user}")
+    for name, child in present.accounts.items():
+        if child.parent in going:
+            (inside if child.is_ours else foreign)[child.parent].add(f"account {name}")
     for name in going & present.foreign:
-        others[name].add("associations of a partition or of another cluster")
-    empty = [(name, ()) for name in sorted(going) if not inside[name] and not others[name]]
-    kept = [f"account {name}: stays, others have put into it: {some(sorted(others[name]))}" for name in sorted(going) if others[name]]
-    return Plan(tuple(_batches("delete", "account", empty)), tuple(kept))
+        foreign[name].add("associations of a partition or of another cluster")
+    empty = [(name, ()) for name in sorted(going) if not inside[name] and not foreign[name]]
+    waiting = [f"account {name}: stays, others have put into it: {some(sorted(foreign[name]))}" for name in sorted(going) if foreign[name]]
+    return Plan(tuple(_batches("delete", "account", empty)), tuple(waiting))
 
 
 def _go_qos(wanted: State, present: State, usage: Usage | None) -> Plan:
@@ -302,12 +302,12 @@ def _go_qos(wanted: State, present: State, usage: Usage | None) -> Plan:
     waiting: list[str] = []
     is_busy = False
     used = _used_qos(present)
-    for name, each in sorted(present.qos.items()):
-        if not each.is_ours or name in wanted.qos or name == NORMAL:
+    for name, qos in sorted(present.qos.items()):
+        if not qos.is_ours or name in wanted.qos or name == NORMAL:
             continue
         if users := used.get(name):
             waiting.append(f"QOS {name}: stays, it is used by {some(sorted(users))}")
-        elif each.settings.get("GrpSubmitJobs") != "0":
+        elif qos.settings.get("GrpSubmitJobs") != "0":
             closing.append(name)
         elif usage is None or name in usage.qos:
             is_busy = True
@@ -323,9 +323,9 @@ def _used_qos(present: State) -> dict[str, set[str]]:
     """QOS to who names it. What is ours stops naming it in this round, so that it can go in the next."""
     used: dict[str, set[str]] = {}
     named: Iterable[tuple[str, Settings]] = [
-        *((f"account {name}", each.settings) for name, each in present.accounts.items()),
-        *((f"user {user} in {account}", each.settings) for (account, user), each in present.members.items()),
-        *((f"QOS {name}", {"QosLevel": each.settings.get("Preempt", "")}) for name, each in present.qos.items()),
+        *((f"account {name}", account.settings) for name, account in present.accounts.items()),
+        *((f"user {user} in {account}", association.settings) for (account, user), association in present.members.items()),
+        *((f"QOS {name}", {"QosLevel": qos.settings.get("Preempt", "")}) for name, qos in present.qos.items()),
     ]
     for who, settings in named:
         for name in {*settings.get("QosLevel", "").split(","), settings.get("DefaultQOS", "")} - {""}:

@@ -123,10 +123,10 @@ class Directory:
     def members_of(self, group: str) -> set[str] | None:
         """Users of a group, those too who have it as their own; None when there is no such group, or nobody answers."""
         try:
-            found = grp.getgrnam(group)
+            entry = grp.getgrnam(group)
         except (KeyError, OSError):
             return None
-        return {*found.gr_mem, *(user.pw_name for user in self.users if user.pw_gid == found.gr_gid)}
+        return {*entry.gr_mem, *(user.pw_name for user in self.users if user.pw_gid == entry.gr_gid)}
 
     def people(self) -> list[str]:
         """All users but those of the system."""

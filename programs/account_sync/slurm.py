@@ -25,7 +25,7 @@ class Slurm:
 
     def present(self) -> State:
         """All accounts, associations and QOS. Limits are an association's own, without those that it has from its parents."""
-        words = {row[0]: row[1:] for row in _show("account", ("account", "organization", "description"))}
+        texts = {row[0]: row[1:] for row in _show("account", ("account", "organization", "description"))}
         rows = _show("association", _ASSOCIATION_COLUMNS, "WOPLimits")
         accounts: dict[str, Account] = {}
         members: dict[Member, Association] = {}
@@ -37,7 +37,7 @@ class Slurm:
             elif user:
                 members[account, user] = Association(settings, comment == MARK)
             else:
-                organization, description = words.get(account, ("", ""))
+                organization, description = texts.get(account, ("", ""))
                 accounts[account] = Account(parent, description, organization, settings, comment == MARK)
         defaults = dict(_show("user", ("user", "defaultaccount")))
         qos = {name: Qos(description, read(QOS, columns)) for name, *columns, description in _show("qos", _QOS_COLUMNS)}

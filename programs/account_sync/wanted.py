@@ -25,20 +25,20 @@ def read_wanted(
     unknown: set[str] = set()
     accounts: dict[str, Account] = {}
     members: dict[Member, Association] = {}
-    for name, said in spec["accounts"].items():
-        accounts[name] = _account(said)
-        users = list(said.get("users", ()))
-        for group in said.get("groups", ()):
-            found = members_of(group)
-            if found is None:
+    for name, account_spec in spec["accounts"].items():
+        accounts[name] = _account(account_spec)
+        users = list(account_spec.get("users", ()))
+        for group in account_spec.get("groups", ()):
+            group_members = members_of(group)
+            if group_members is None:
                 unknown.add(name)
                 notes.append(f"group {group} of account {name} cannot be found; nobody leaves the account until it can")
-            users += sorted(found or ())
+            users += sorted(group_members or ())
         for user in dict.fromkeys(users):
             if _USER.fullmatch(user) is None:
                 notes.append(f"user {user!r} of account {name} is left out: Slurm keeps user names in lower case")
             elif user != ROOT:
-                members[name, user] = Association(plain(ASSOCIATION, said.get("perUser", {}).get(user, {})))
+                members[name, user] = Association(plain(ASSOCIATION, account_spec.get("perUser", {}).get(user, {})))
     defaults = dict(spec.get("defaults", {}))
     if not unknown:
         defaults = {**{user: account for account, user in reversed(members)}, **defaults}
@@ -56,16 +56,16 @@ def read_wanted(
     for daemon in spec.get("daemons", ()):
         members[ROOT, daemon] = Association()
         defaults[daemon] = ROOT
-    qos = {name: _qos(said) for name, said in spec["qos"].items()}
+    qos = {name: _qos(qos_spec) for name, qos_spec in spec["qos"].items()}
     return State(accounts, members, qos, defaults, unknown=frozenset(unknown)), notes
 
 
-def _account(said: Mapping[str, Any]) -> Account:
+def _account(spec: Mapping[str, Any]) -> Account:
     return Account(
-        said.get("parent", ROOT), said.get("description", ""), said.get("organization", ""), plain(ASSOCIATION, said.get("settings", {}))
+        spec.get("parent", ROOT), spec.get("description", ""), spec.get("organization", ""), plain(ASSOCIATION, spec.get("settings", {}))
     )
 
 
-def _qos(said: Mapping[str, Any]) -> Qos:
-    text = said.get("description", "")
-    return Qos(f"{MARK}: {text}" if text else MARK, plain(QOS, said.get("settings", {})))
+def _qos(spec: Mapping[str, Any]) -> Qos:
+    text = spec.get("description", "")
+    return Qos(f"{MARK}: {text}" if text else MARK, plain(QOS, spec.get("settings", {})))

@@ -72,15 +72,15 @@ class Accounts:
         """Raises ValueError when the text is anything else."""
         try:
             raw = json.loads(text)
-            users = [_user(each) for each in raw["users"]]
-            groups = [Group(each["name"], each["gid"], tuple(each["members"])) for each in raw["groups"]]
+            users = [_user(entry) for entry in raw["users"]]
+            groups = [Group(entry["name"], entry["gid"], tuple(entry["members"])) for entry in raw["groups"]]
         except (KeyError, TypeError) as error:
             raise ValueError(f"not the accounts that were written: {error}") from None
         return cls({user.name: user for user in users}, {group.name: group for group in groups})
 
 
-def _user(each: Any) -> User:
-    return User(each["name"], each["uid"], each["gid"], each["gecos"], each["shell"], tuple(each["keys"]))
+def _user(entry: Any) -> User:
+    return User(entry["name"], entry["uid"], entry["gid"], entry["gecos"], entry["shell"], tuple(entry["keys"]))
 
 
 @dataclass(frozen=True)
@@ -106,28 +106,28 @@ class Merged:
     """Who was left out, and why."""
 
 
-def merge(configured: Configured, found: Accounts) -> Merged:
+def merge(configured: Configured, directory: Accounts) -> Merged:
     """The files of both. Users and groups of the config win: by name and by number."""
     own_users, own_groups = _numbers(configured.passwd), _numbers(configured.group)
-    uids, gids = ({number: name for name, number in own.items()} for own in (own_users, own_groups))
+    uids, gids = ({number: name for name, number in numbers.items()} for numbers in (own_users, own_groups))
     remarks: list[str] = []
     users: list[User] = []
-    for user in found.users.values():
+    for user in directory.users.values():
         if clash := _clash(user.name, own_users, uids.get(user.uid), "user"):
             remarks.append(f"user {user.name}: {clash}")
         else:
             users.append(user)
     groups: list[Group] = []
-    for group in found.groups.values():
+    for group in directory.groups.values():
         if clash := _clash(group.name, own_groups, gids.get(group.gid), "group"):
             remarks.append(f"group {group.name}: {clash}")
         else:
             groups.append(group)
     names = {*own_users, *(user.name for user in users)}
-    groups += _own_groups(users, {*own_groups, *(each.name for each in groups)}, {*own_groups.values(), *(each.gid for each in groups)})
+    groups += _own_groups(users, {*own_groups, *(group.name for group in groups)}, {*own_groups.values(), *(group.gid for group in groups)})
     lines = {
         "passwd": [f"{user.name}:x:{user.uid}:{user.gid}:{user.gecos}:{paths.HOMES}/{user.name}:{user.shell}" for user in users],
-        "group": [f"{each.name}:x:{each.gid}:{','.join(name for name in each.members if name in names)}" for each in groups],
+        "group": [f"{group.name}:x:{group.gid}:{','.join(name for name in group.members if name in names)}" for group in groups],
         # `*` is no password and no lock: sshd refuses the keys of a locked account ("!").
         "shadow": [f"{user.name}:*:19000:0:99999:7:::" for user in users],
     }
@@ -145,10 +145,10 @@ def _numbers(text: str) -> dict[str, int]:
     return {row[0]: int(row[2]) for row in rows}
 
 
-def _clash(name: str, own: Collection[str], other: str | None, what: str) -> str:
-    if name in own:
+def _clash(name: str, taken_names: Collection[str], owner: str | None, what: str) -> str:
+    if name in taken_names:
         return f"login.{what}s of the config has a {what} of this name, which wins"
-    return f"the {what} {other} of the config has its number" if other else ""
+    return f"the {what} {owner} of the config has its number" if owner else ""
 
 
 def _own_groups(users: list[User], names: Collection[str], gids: Collection[int]) -> list[Group]:
@@ -156,21 +156,26 @@ def _own_groups(users: list[User], names: Collection[str], gids: Collection[int]
     return [Group(user.name, user.gid) for user in users if user.gid == user.uid and user.gid not in gids and user.name not in names]
 
 
-def removal_fault(before: Accounts | None, found: Accounts, most_percent: int) -> str:
+def removal_fault(before: Accounts | None, answer: Accounts, most_percent: int) -> str:
     """Why this answer of LDAP cannot be believed, or nothing. Unknown is busy: an emptied or half-readable directory is a fault until
     somebody says that it is none. Who has lost all keys counts as gone: so does a directory look whose rights were narrowed."""
     if most_percent >= 100:
         return ""
     accept = "If that is right, set login.ldap.maxRemovedPercent to 100 until it is done."
-    if not found.users:
+    if not answer.users:
         return f"LDAP answered, but with no user that can be taken. Look at userBaseDn, userFilter and the rights of bindDn. {accept}"
     if before is None:
         return ""
-    gone = [name for name, user in before.users.items() if name not in found.users or (user.keys and not found.users[name].keys)]
-    lost = [name for name in before.groups if name not in found.groups]
+    gone = [name for name, user in before.users.items() if name not in answer.users or (user.keys and not answer.users[name].keys)]
+    lost = [name for name in before.groups if name not in answer.groups]
     # Of groups and users that are both still there: a look whose rights were narrowed, or users that have moved to other names.
-    held = {(name, each) for name, group in before.groups.items() for each in group.members if name in found.groups and each in found.users}
-    left = {pair for pair in held if pair[1] not in found.groups[pair[0]].members}
+    held = {
+        (name, member)
+        for name, group in before.groups.items()
+        for member in group.members
+        if name in answer.groups and member in answer.users
+    }
+    left = {pair for pair in held if pair[1] not in answer.groups[pair[0]].members}
     for what, count, of in (
         ("users", len(gone), len(before.users)),
         ("groups", len(lost), len(before.groups)),

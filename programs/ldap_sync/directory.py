@@ -95,14 +95,14 @@ def _search(connection: Any, base: str, search: str, attributes: tuple[str, ...]
         for dn, values in data:
             if dn is not None:  # else it is a referral
                 yield Entry(plain_dn(dn), _plain(values))
-        page.cookie = next((each.cookie for each in controls if each.controlType == page.controlType), "")
+        page.cookie = next((control.cookie for control in controls if control.controlType == page.controlType), "")
         if not page.cookie:
             return
 
 
 def _plain(values: Mapping[str, list[bytes]]) -> dict[str, list[bytes]]:
-    made = {name.lower(): value for name, value in values.items()}
-    return {name: [_plain_member(each) for each in value] if name in _MEMBERS else value for name, value in made.items()}
+    by_name = {name.lower(): value for name, value in values.items()}
+    return {name: [_plain_member(member) for member in value] if name in _MEMBERS else value for name, value in by_name.items()}
 
 
 def _plain_member(value: bytes) -> bytes:
@@ -120,8 +120,8 @@ def plain_dn(dn: str) -> str:
 
 def _sentence(error: Exception, where: Settings) -> str:
     """What went wrong, in words of the config."""
-    said: Any = error.args[0] if error.args else {}
-    detail = ", ".join(str(said[key]) for key in ("desc", "info", "matched") if said.get(key)) if hasattr(said, "get") else ""
+    answer: Any = error.args[0] if error.args else {}
+    detail = ", ".join(str(answer[key]) for key in ("desc", "info", "matched") if answer.get(key)) if hasattr(answer, "get") else ""
     hints: tuple[tuple[Any, str], ...] = (
         (ldap.INVALID_CREDENTIALS, "the server refused login.ldap.bindDn or the password in bindSecret"),
         (ldap.NO_SUCH_OBJECT, f"there is no {as_plain(where.user_base)} or no {as_plain(where.group_base)}, or bindDn may not see it"),

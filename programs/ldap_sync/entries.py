@@ -58,27 +58,31 @@ def read_accounts(users: Iterable[Entry], groups: Iterable[Entry], rules: Rules,
     """The accounts in two lists of entries. Of entries that want the same name or number, the one that had it `before` keeps it; without
     one, none gets it."""
     remarks: list[str] = []
-    read: list[tuple[Entry, User]] = []
+    read_users: list[tuple[Entry, User]] = []
     for entry in users:
         try:
-            read.append((entry, _user(entry, rules, remarks)))
+            read_users.append((entry, _user(entry, rules, remarks)))
         except _LeftOut as left_out:
             remarks.append(f"user {as_plain(entry.dn)} is left out: {left_out}")
     old = before or Accounts()
-    kept = _without_rivals(read, lambda user: user.name, lambda user: user.uid, _pairs(old.users.values(), "uid"), "user", remarks)
-    by_dn = {entry.dn: user.name for entry, user in kept}
+    distinct_users = _without_rivals(
+        read_users, lambda user: user.name, lambda user: user.uid, _pairs(old.users.values(), "uid"), "user", remarks
+    )
+    by_dn = {entry.dn: user.name for entry, user in distinct_users}
     groups = list(groups)
     people = _members(groups, by_dn)
-    made: list[tuple[Entry, Group]] = []
+    read_groups: list[tuple[Entry, Group]] = []
     for entry in groups:
         try:
-            made.append((entry, _group(entry, rules, people.get(entry.dn, set()))))
+            read_groups.append((entry, _group(entry, rules, people.get(entry.dn, set()))))
         except _LeftOut as left_out:
             remarks.append(f"group {as_plain(entry.dn)} is left out: {left_out}")
-    shared = _without_rivals(made, lambda group: group.name, lambda group: group.gid, _pairs(old.groups.values(), "gid"), "group", remarks)
+    distinct_groups = _without_rivals(
+        read_groups, lambda group: group.name, lambda group: group.gid, _pairs(old.groups.values(), "gid"), "group", remarks
+    )
     accounts = Accounts(
-        {user.name: user for _, user in sorted(kept, key=lambda pair: pair[1].name)},
-        {group.name: group for _, group in sorted(shared, key=lambda pair: pair[1].name)},
+        {user.name: user for _, user in sorted(distinct_users, key=lambda pair: pair[1].name)},
+        {group.name: group for _, group in sorted(distinct_groups, key=lambda pair: pair[1].name)},
     )
     return Found(accounts, tuple(sorted(remarks)))
 
@@ -179,7 +183,7 @@ def _members(groups: Sequence[Entry], users: Mapping[str, str]) -> dict[str, set
         names.setdefault(group.dn, set()).update(name for name in _texts(group, "memberuid") if is_name(name))
         names[group.dn] |= {users[dn] for dn in dns if dn in users}
         inside.setdefault(group.dn, set()).update(dns)
-    return {dn: {name for each in _below(dn, inside) for name in names[each]} for dn in names}
+    return {dn: {name for group_dn in _below(dn, inside) for name in names[group_dn]} for dn in names}
 
 
 def _below(dn: str, inside: Mapping[str, set[str]]) -> set[str]:
@@ -187,10 +191,10 @@ def _below(dn: str, inside: Mapping[str, set[str]]) -> set[str]:
     seen: set[str] = set()
     waiting = [dn]
     while waiting:
-        each = waiting.pop()
-        if each in inside and each not in seen:
-            seen.add(each)
-            waiting += inside[each]
+        group_dn = waiting.pop()
+        if group_dn in inside and group_dn not in seen:
+            seen.add(group_dn)
+            waiting += inside[group_dn]
     return seen
 
 
@@ -198,7 +202,7 @@ _Account = TypeVar("_Account", User, Group)
 
 
 def _pairs(accounts: Iterable[_Account], number: str) -> set[tuple[str, int]]:
-    return {(each.name, getattr(each, number)) for each in accounts}
+    return {(account.name, getattr(account, number)) for account in accounts}
 
 
 def _without_rivals(
@@ -219,7 +223,7 @@ def _without_rivals(
         old = [at for at in several if (name(read[at][1]), number(read[at][1])) in before]
         for at in several:
             if len(several) > 1 and old != [at]:
-                others = ", ".join(as_plain(read[other][0].dn) for other in several if other != at)
-                out.setdefault(at, f"{wanted} is also that of {others}")
+                rival_dns = ", ".join(as_plain(read[rival][0].dn) for rival in several if rival != at)
+                out.setdefault(at, f"{wanted} is also that of {rival_dns}")
     remarks += [f"{what} {as_plain(read[at][0].dn)} is left out: {why}" for at, why in out.items()]
     return [pair for at, pair in enumerate(read) if at not in out]

@@ -37,7 +37,7 @@ class Folder:
         for left in (self.path / _WORK).iterdir():
             left.unlink(missing_ok=True)
         files = [self.path / name for name in (*_ORDER, _STATE)]
-        keys = [self.path / KEYS / each for each in os.listdir(self.path / KEYS)]  # noqa: PTH208 - names
+        keys = [self.path / KEYS / name for name in os.listdir(self.path / KEYS)]  # noqa: PTH208 - names
         self._known = {self._name(file): text for file in (*files, *keys) if (text := _text(file)) is not None}
 
     def accepted(self) -> Accounts | None:

@@ -93,11 +93,11 @@ class Keeper:
             users, groups = self.read()
         except Exception as error:
             return str(error) or type(error).__name__
-        found = read_accounts(users, groups, self.rules, self.accepted)
-        fault = removal_fault(self.accepted, found.accounts, self.max_removed_percent)
+        reading = read_accounts(users, groups, self.rules, self.accepted)
+        fault = removal_fault(self.accepted, reading.accounts, self.max_removed_percent)
         if not fault:
-            self.accepted = found.accounts
-        self._remarks = found.remarks
+            self.accepted = reading.accounts
+        self._remarks = reading.remarks
         return fault
 
     def _write(self) -> None:
@@ -118,9 +118,9 @@ class Keeper:
         self.fault, self._good = fault, not fault
 
     def _tell_remarks(self, remarks: list[str]) -> None:
-        new = [each for each in remarks if each not in self._told]
-        for each in new[:_MOST_REMARKS]:
-            self.say(each)
+        new = [remark for remark in remarks if remark not in self._told]
+        for remark in new[:_MOST_REMARKS]:
+            self.say(remark)
         if len(new) > _MOST_REMARKS:
             self.say(f"and {len(new) - _MOST_REMARKS} more of that kind")
         self._told = {*remarks}

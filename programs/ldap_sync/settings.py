@@ -52,20 +52,20 @@ def to_json(settings: Settings) -> str:
 
 def from_json(text: str) -> Settings:
     """What `to_json` has written."""
-    given = json.loads(text)
+    values = json.loads(text)
     return Settings(
-        uris=tuple(given["uris"]),
-        start_tls=given["startTls"],
-        user_base=given["userBaseDn"],
-        user_filter=given["userFilter"],
-        group_base=given["groupBaseDn"],
-        group_filter=given["groupFilter"],
-        key_attribute=given["keyAttribute"],
-        refresh_s=given["refreshS"],
-        min_uid=given["minUid"],
-        min_gid=given["minGid"],
-        max_removed_percent=given["maxRemovedPercent"],
-        ca_file=given.get("caFile"),
-        bind_dn=given.get("bindDn"),
-        password_file=given.get("passwordFile"),
+        uris=tuple(values["uris"]),
+        start_tls=values["startTls"],
+        user_base=values["userBaseDn"],
+        user_filter=values["userFilter"],
+        group_base=values["groupBaseDn"],
+        group_filter=values["groupFilter"],
+        key_attribute=values["keyAttribute"],
+        refresh_s=values["refreshS"],
+        min_uid=values["minUid"],
+        min_gid=values["minGid"],
+        max_removed_percent=values["maxRemovedPercent"],
+        ca_file=values.get("caFile"),
+        bind_dn=values.get("bindDn"),
+        password_file=values.get("passwordFile"),
     )

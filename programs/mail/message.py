@@ -67,7 +67,7 @@ class Told:
 def compose(subject: str, address: str, job: Mapping[str, str]) -> Mail:
     """The mail that slurmctld asks for. Without variables about a job, Slurm's own subject is all that there is to say, or the text that
     another program has left with it."""
-    to = tuple(each for each in (part.strip() for part in address.split(",")) if _ADDRESS.fullmatch(each))
+    to = tuple(recipient for recipient in (part.strip() for part in address.split(",")) if _ADDRESS.fullmatch(recipient))
     told = describe(job)
     if not told.number:
         text = [one_line(line) for line in job.get(variables.MAIL_TEXT, subject).split("\n")]
@@ -99,8 +99,8 @@ def describe(job: Mapping[str, str]) -> Told:
         ("Output", _path(job, "SLURM_JOB_STDOUT")),
         ("Errors", _path(job, "SLURM_JOB_STDERR")),
     ]
-    said = tuple((label, one_line(value)) for label, value in facts if value and value != "(null)")
-    return Told(number, name, _kind(job), said, _advice(job, number))
+    known_facts = tuple((label, one_line(value)) for label, value in facts if value and value != "(null)")
+    return Told(number, name, _kind(job), known_facts, _advice(job, number))
 
 
 def job_number(job: Mapping[str, str]) -> str:
@@ -126,12 +126,12 @@ def _kind(job: Mapping[str, str]) -> str:
 
 def _exit(job: Mapping[str, str]) -> str:
     """The exit code, or the signal that ended the job; empty before it is over."""
-    found = re.fullmatch(r"(\d+):(\d+)", job.get("SLURM_JOB_EXIT_CODE2", ""))
-    if found is None:
+    match = re.fullmatch(r"(\d+):(\d+)", job.get("SLURM_JOB_EXIT_CODE2", ""))
+    if match is None:
         return ""
-    if found[0] == _CANNOT_START:
+    if match[0] == _CANNOT_START:
         return "its output file not opened"
-    return f"signal {found[2]}" if found[2] != "0" else found[1]
+    return f"signal {match[2]}" if match[2] != "0" else match[1]
 
 
 def _path(job: Mapping[str, str], key: str) -> str:
@@ -147,7 +147,7 @@ def _path(job: Mapping[str, str], key: str) -> str:
         "x": job.get("SLURM_JOB_NAME", ""),
         "%": "%",
     }
-    filled = re.sub(r"%([Aajux%])", lambda found: parts[found[1]] or found[0], text)
+    filled = re.sub(r"%([Aajux%])", lambda match: parts[match[1]] or match[0], text)
     return filled if filled.startswith("/") else f"{job.get('SLURM_JOB_WORK_DIR', '').rstrip('/')}/{filled}"
 
 
@@ -169,4 +169,4 @@ def _advice(job: Mapping[str, str], number: str) -> str:
 
 def one_line(text: str) -> str:
     """A text of a user as one printable line, and not for ever."""
-    return "".join(each if each.isprintable() else "?" for each in text)[:_LONGEST]
+    return "".join(letter if letter.isprintable() else "?" for letter in text)[:_LONGEST]

@@ -98,11 +98,11 @@ class Sender:
             self._spool.remove(name)
             self._say(f"sent {what}")
 
-    def _answer(self, name: str, what: str, codes: list[int], words: str) -> None:
+    def _answer(self, name: str, what: str, codes: list[int], reply: str) -> None:
         if plan_fate(codes) is Fate.DROP:
-            self._drop(name, what, f"the relay refuses it: {words}")
+            self._drop(name, what, f"the relay refuses it: {reply}")
         elif name not in self._later:
-            self._say(f"{what} has to wait: {words}")
+            self._say(f"{what} has to wait: {reply}")
         self._later[name] = time.time() + pause_s(10)
 
     def _drop(self, name: str, what: str, why: str) -> None:

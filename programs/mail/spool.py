@@ -47,19 +47,19 @@ class Spool:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         text = json.dumps([mail.asked_at, mail.subject, mail.address, dict(mail.job)])
         names, owner = self.names(), mail.job.get(_USER, "").encode().hex()[:64]
-        own = sum(name.endswith(f"-{owner}.json") for name in names) if owner else 0
-        if len(text) > _MOST_BYTES or len(names) >= self._most or own >= self._most_of_user:
+        user_mails = sum(name.endswith(f"-{owner}.json") for name in names) if owner else 0
+        if len(text) > _MOST_BYTES or len(names) >= self._most or user_mails >= self._most_of_user:
             with (self._folder / _LOST).open("ab") as lost:
                 lost.write(b"x")
             return False
         name = f"{time.time_ns():020}-{os.getpid()}-{owner}"  # the owner in letters that any name of a file may have
-        made = self._folder / f".{name}"
+        draft = self._folder / f".{name}"
         try:
-            made.write_text(text)
-            made.rename(self._folder / f"{name}.json")
+            draft.write_text(text)
+            draft.rename(self._folder / f"{name}.json")
         except OSError:  # a full disk: what was begun would stay for good
             with contextlib.suppress(OSError):
-                made.unlink(missing_ok=True)
+                draft.unlink(missing_ok=True)
             raise
         self._remove_halves()
         return True

@@ -234,17 +234,17 @@ def _number(text: str) -> int | None:
 
 
 def _by(counts: Mapping[Values, int], at: int) -> Counter[str]:
-    found: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     for values, count in counts.items():
-        found[values[at]] += count
-    return found
+        totals[values[at]] += count
+    return totals
 
 
 def _merged(counts: Mapping[Values, int], rename: Callable[[Values], Values]) -> Counter[Values]:
-    found: Counter[Values] = Counter()
+    totals: Counter[Values] = Counter()
     for values, count in counts.items():
-        found[rename(values)] += count
-    return found
+        totals[rename(values)] += count
+    return totals
 
 
 def _by_account(counts: Mapping[str, int], shown: frozenset[str]) -> Counter[Values]:

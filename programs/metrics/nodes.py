@@ -41,17 +41,17 @@ def node_metrics(text: str, checks: Checks, now: float, unknown_after_s: float =
     by_state: Counter[Values] = Counter()
     cpus: Counter[Values] = Counter()
     gpus: Counter[Values] = Counter()
-    each: dict[Values, float] = {}
+    node_states: dict[Values, float] = {}
     for name, state in states.items():
         node_set = node_set_of(name)
-        each[name, node_set, word(state)] = 1
+        node_states[name, node_set, word(state)] = 1
         by_state[node_set, word(state)] += 1
         has = resources.get(name, Resources())
         _share(cpus, node_set, state, has.cpus_used, has.cpus)
         if has.gpus:
             _share(gpus, node_set, state, has.gpus_used, has.gpus)
     return [
-        Family("slipway_node_state", "1 for the state that a Slurm node is in.", ("node", "nodeset", "state"), each),
+        Family("slipway_node_state", "1 for the state that a Slurm node is in.", ("node", "nodeset", "state"), node_states),
         Family("slipway_nodes", "Slurm nodes by state.", ("nodeset", "state"), by_state),
         Family("slipway_cpus", "Processors of nodes by what they do.", ("nodeset", "state"), cpus),
         Family("slipway_gpus", "GPUs of nodes by what they do.", ("nodeset", "state"), gpus),
@@ -61,8 +61,8 @@ def node_metrics(text: str, checks: Checks, now: float, unknown_after_s: float =
 
 def _share(counts: Counter[Values], node_set: str, state: NodeState, used: int, total: int) -> None:
     """What has a job is allocated, also on a node that drains; the rest is idle only where a job could start now."""
-    rest = word(state)
-    free = "idle" if rest in _WORKING and is_registered(state) else "powered_down" if rest in _OFF else "unavailable"
+    state_word = word(state)
+    free = "idle" if state_word in _WORKING and is_registered(state) else "powered_down" if state_word in _OFF else "unavailable"
     for share in _SHARES:
         counts[node_set, share] += 0
     counts[node_set, "allocated"] += min(used, total)
@@ -78,10 +78,10 @@ def _check_metrics(text: str, states: Mapping[str, NodeState], checks: Checks, n
     oldest: dict[Values, float] = {}
     for name, state in states.items():
         node_set = node_set_of(name)
-        found = _results(extras.get(name, ""))
+        last_results = _results(extras.get(name, ""))
         is_up = word(state) not in _SILENT_IN_ORDER
         for check, context in {LAUNCH: "", **checks.get(node_set, {})}.items():
-            result, at, kind = found.get(check, ("", None, ""))
+            result, at, kind = last_results.get(check, ("", None, ""))
             told_at = max(at or 0, starts.get(name, now if at is None else 0))
             if is_up and context == _INTERVAL and now - told_at >= unknown_after_s:
                 result = UNKNOWN
@@ -111,5 +111,5 @@ def _results(extra: str) -> Mapping[str, tuple[str, float | None, str]]:
 
     Remembered, as most nodes have the same from one reading to the next: half of the time of a reading of 5,000 nodes.
     """
-    found = read_results(extra) or {}
-    return {name: (each.result, read_time(each.at), each.failure.kind if each.failure else "") for name, each in found.items()}
+    results = read_results(extra) or {}
+    return {name: (result.result, read_time(result.at), result.failure.kind if result.failure else "") for name, result in results.items()}

@@ -85,10 +85,10 @@ class Collector:
     def _jobs(self) -> str:
         now = self._wall()
         # A record of each of 50,000 jobs is 20 MB for a moment; the text is gone by then.
-        found = [*jobs.read_jobs(self._ask(*jobs.COMMAND))]
-        self._waits.add(found)
-        body = render(jobs.job_metrics(found, now, self._settings.accounts)) + self._waits.render()
-        return body if self._settings.accounting else body + self._count(jobs.ended_runs(found), now)
+        listed_jobs = [*jobs.read_jobs(self._ask(*jobs.COMMAND))]
+        self._waits.add(listed_jobs)
+        body = render(jobs.job_metrics(listed_jobs, now, self._settings.accounts)) + self._waits.render()
+        return body if self._settings.accounting else body + self._count(jobs.ended_runs(listed_jobs), now)
 
     def _accounting(self) -> str:
         now = self._wall()
@@ -118,7 +118,7 @@ def memory() -> int:
 def cpu_s() -> float:
     """Processor seconds of this process and of the commands that it has run."""
     spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in spent)
+    return sum(times.ru_utime + times.ru_stime for times in spent)
 
 
 def key_waits_s(note: Path = KEY_WAITS) -> float:

@@ -49,13 +49,13 @@ def to_json(settings: Settings) -> str:
 
 def from_json(text: str) -> Settings:
     """What `to_json` has written."""
-    given: dict[str, Any] = json.loads(text)
+    values: dict[str, Any] = json.loads(text)
     return Settings(
-        accounting=given["accounting"],
-        accounts=given["accounts"],
-        checks=given["checks"],
-        unknown_after_s=given["unknownAfterS"],
-        checks_collector=tuple(given["checksCollector"]) if given["checksCollector"] else None,
-        interval_s=given["intervalS"],
-        accounting_interval_s=given["accountingIntervalS"],
+        accounting=values["accounting"],
+        accounts=values["accounts"],
+        checks=values["checks"],
+        unknown_after_s=values["unknownAfterS"],
+        checks_collector=tuple(values["checksCollector"]) if values["checksCollector"] else None,
+        interval_s=values["intervalS"],
+        accounting_interval_s=values["accountingIntervalS"],
     )

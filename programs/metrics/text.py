@@ -96,8 +96,8 @@ def _head(name: str, help_: str, kind: str) -> list[str]:
 
 
 def _line(name: str, labels: Sequence[str], values: Values, amount: float) -> str:
-    said = ",".join(f'{label}="{value.translate(_IN_VALUE)}"' for label, value in zip(labels, values, strict=True))
-    return f"{name}{{{said}}} {_number(amount)}\n" if said else f"{name} {_number(amount)}\n"
+    pairs = ",".join(f'{label}="{value.translate(_IN_VALUE)}"' for label, value in zip(labels, values, strict=True))
+    return f"{name}{{{pairs}}} {_number(amount)}\n" if pairs else f"{name} {_number(amount)}\n"
 
 
 def _number(amount: float) -> str:

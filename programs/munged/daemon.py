@@ -145,18 +145,18 @@ class Munged:
 
 def dial(host: str) -> Dial:
     """Whether slurmctld's port answers. In a thread: a name is looked up for as long as DNS likes."""
-    found: list[Dial] = []
+    outcomes: list[Dial] = []
 
     def connect() -> None:
         try:
             socket.create_connection((host, ports.SLURMCTLD), _DIAL_S).close()
-            found.append(Dial.ANSWERED)
+            outcomes.append(Dial.ANSWERED)
         except ConnectionRefusedError:
-            found.append(Dial.REFUSED)
+            outcomes.append(Dial.REFUSED)
         except OSError:
-            found.append(Dial.NOTHING)
+            outcomes.append(Dial.NOTHING)
 
     thread = threading.Thread(target=connect, daemon=True)
     thread.start()
     thread.join(_DIAL_S)
-    return found[0] if found else Dial.NOTHING
+    return outcomes[0] if outcomes else Dial.NOTHING

@@ -28,12 +28,12 @@ class Keys:
         """True when the Secret has another key than munged. Raises OSError when they cannot be compared: such a key is no other, as
         slurmctld stops for another."""
         try:
-            found = os.stat(SECRET)
+            secret = os.stat(SECRET)
         except OSError:
             return False
         # The kubelet never writes into a file, so another key is another file. The file that was compared last stays open: so no other file
         # gets its number.
-        if not found.st_size or (self._same is not None and os.path.samestat(found, os.fstat(self._same))):
+        if not secret.st_size or (self._same is not None and os.path.samestat(secret, os.fstat(self._same))):
             return False
         if self._same is not None:
             os.close(self._same)
@@ -54,24 +54,24 @@ class Keys:
         new = f"{KEY}.new"
         with contextlib.suppress(FileNotFoundError):  # of a start that was killed
             os.unlink(new)
-        made = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
         try:
-            os.write(made, key)
+            os.write(descriptor, key)
             if os.getuid() == 0:
-                os.fchown(made, ACCOUNTS["munge"], ACCOUNTS["munge"])
+                os.fchown(descriptor, ACCOUNTS["munge"], ACCOUNTS["munge"])
         finally:
-            os.close(made)
+            os.close(descriptor)
         os.replace(new, KEY)
 
     def note(self) -> None:
         """Says which key munged has."""
         # A process of 2 ms: hashlib would bring OpenSSL, 4 MB of each worker's memory.
         done = subprocess.run(["sha256sum", KEY], capture_output=True, check=True)
-        made = os.open(f"{NOTE}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        descriptor = os.open(f"{NOTE}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
-            os.write(made, done.stdout[:16] + b"\n")
+            os.write(descriptor, done.stdout[:16] + b"\n")
         finally:
-            os.close(made)
+            os.close(descriptor)
         os.replace(f"{NOTE}.new", NOTE)
 
 

@@ -24,11 +24,11 @@ def find_origin(name: str) -> str:
     end = time.monotonic() + _ORIGIN_S
     while True:
         try:
-            said = subprocess.run(["getent", "ahostsv4", name], capture_output=True, text=True, timeout=_ASK_S, check=False).stdout
+            addresses = subprocess.run(["getent", "ahostsv4", name], capture_output=True, text=True, timeout=_ASK_S, check=False).stdout
         except subprocess.TimeoutExpired:
-            said = ""
-        if said.split():
-            return said.split()[0]
+            addresses = ""
+        if addresses.split():
+            return addresses.split()[0]
         if time.monotonic() >= end:
             say(f"no IPv4 address of {name} in DNS: jobs from here show this pod's address as their AllocNode")
             return ""

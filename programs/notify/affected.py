@@ -23,12 +23,12 @@ def newly_drained(known: Known, changes: Changes) -> dict[str, Fault]:
 
 def plan_affected(receiver: Receiver, drained: Mapping[str, Fault], silent: frozenset[str], jobs: Iterable[Job]) -> list[News]:
     """What a receiver is told of the jobs on these nodes: one message a user, and one that counts the users beyond `MOST`."""
-    found: dict[str, list[Job]] = {}
+    jobs_by_user: dict[str, list[Job]] = {}
     for job in jobs:
         is_asked = receiver.wants_jobs and receiver.name in asked(job.comment)
         if is_asked and is_chosen(receiver, job.account, job.user, job.partition) and not job.nodes.isdisjoint(drained):
-            found.setdefault(job.user, []).append(job)
-    news = [News(EVENT, affected=_of_user(user, found[user], drained, silent)) for user in sorted(found)]
+            jobs_by_user.setdefault(job.user, []).append(job)
+    news = [News(EVENT, affected=_of_user(user, jobs_by_user[user], drained, silent)) for user in sorted(jobs_by_user)]
     return news if len(news) <= MOST else [*news[:MOST], News(EVENT, more_users=len(news) - MOST)]
 
 

@@ -65,15 +65,15 @@ class Changes:
 
 def command(between: str) -> tuple[str, ...]:
     """Every node, once for each of its partitions; `between` is to be random, as a reason may have any byte."""
-    said = ",".join(f"{field}:0{between}" for field in FIELDS)
-    return ("sinfo", "--noheader", "--all", "--local", "--Node", f"--Format={said}")
+    columns = ",".join(f"{field}:0{between}" for field in FIELDS)
+    return ("sinfo", "--noheader", "--all", "--local", "--Node", f"--Format={columns}")
 
 
 def read_nodes(text: str, between: str) -> Reading:
     """sinfo's rows. Raises AnswerError for a text that is not made of rows, and for one without any: a cluster has nodes."""
-    *values, rest = text.split(between)
-    if rest.strip() or not values or len(values) % len(FIELDS):
-        raise AnswerError(f"sinfo's answer has {len(values)} values and {rest[:80]!r}, which are no rows of {len(FIELDS)} fields")
+    *values, trailing = text.split(between)
+    if trailing.strip() or not values or len(values) % len(FIELDS):
+        raise AnswerError(f"sinfo's answer has {len(values)} values and {trailing[:80]!r}, which are no rows of {len(FIELDS)} fields")
     partitions: dict[str, frozenset[str]] = {}
     faults: dict[str, Fault] = {}
     serving: set[str] = set()
@@ -82,12 +82,12 @@ def read_nodes(text: str, between: str) -> Reading:
         name, partition, state, reason, by, extra = (value.strip() for value in values[at : at + len(FIELDS)])
         its = partition.removesuffix("*")  # the mark of the default one
         partitions[name] = partitions.get(name, frozenset[str]()) | ({its} if its else set[str]())
-        found = node_state(state.upper().split("+"))
-        if (fault := _fault(found, reason, by, extra)) is not None:
+        slurm_state = node_state(state.upper().split("+"))
+        if (fault := _fault(slurm_state, reason, by, extra)) is not None:
             faults[name] = fault
-        elif category(found) in _SERVES:
+        elif category(slurm_state) in _SERVES:
             serving.add(name)
-        if "NOT_RESPONDING" in found.flags:
+        if "NOT_RESPONDING" in slurm_state.flags:
             silent.add(name)
     return Reading(partitions, faults, frozenset(serving), frozenset(silent))
 
@@ -101,20 +101,20 @@ def plan_changes(known: Known, reading: Reading) -> tuple[Changes, Known]:
     """What is to be told after another reading, and what to remember. Another reason of a node that was told of is told, too."""
     new = {name: fault for name, fault in reading.faults.items() if known.told.get(name) != fault.reason}
     out = {name: fault for name, fault in new.items() if name in known.seen}
-    there = {name: reason for name, reason in known.told.items() if name in reading.partitions}
-    back = {name: reason for name, reason in there.items() if name in reading.serving}
-    told = {name: reason for name, reason in there.items() if name not in back} | {name: fault.reason for name, fault in out.items()}
+    still_listed = {name: reason for name, reason in known.told.items() if name in reading.partitions}
+    back = {name: reason for name, reason in still_listed.items() if name in reading.serving}
+    told = {name: reason for name, reason in still_listed.items() if name not in back} | {name: fault.reason for name, fault in out.items()}
     return Changes(out, back), Known(told, frozenset(new.keys() - out.keys()))
 
 
 def _fault(state: NodeState, reason: str, by: str, extra: str) -> Fault | None:
-    found = category(state)
-    words = "" if reason.lower() in ("none", "(null)") else written(reason)
-    if has_failed_to_resume(reason) and found == "powered_down":
-        found = "down"  # Slurm gave it up, and does not wake it again by itself
-    if found not in _OUT or words.startswith(_PASSING):
+    condition = category(state)
+    cause = "" if reason.lower() in ("none", "(null)") else written(reason)
+    if has_failed_to_resume(reason) and condition == "powered_down":
+        condition = "down"  # Slurm gave it up, and does not wake it again by itself
+    if condition not in _OUT or cause.startswith(_PASSING):
         return None
-    return Fault(words, by.partition("(")[0] if words else "", found, tuple(_evidence(extra, words)))
+    return Fault(cause, by.partition("(")[0] if cause else "", condition, tuple(_evidence(extra, cause)))
 
 
 def _evidence(extra: str, reason: str) -> Iterable[str]:

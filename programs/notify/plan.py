@@ -65,8 +65,8 @@ class News:
 def new_runs(runs: Iterable[Run], seen: Iterable[tuple[str, str, int]]) -> list[Run]:
     """The runs that were not read before, each once, the oldest first."""
     known = set(seen)
-    found = {run.key: run for run in runs if run.key not in known}
-    return sorted(found.values(), key=lambda run: (run.end, run.number))
+    new_by_key = {run.key: run for run in runs if run.key not in known}
+    return sorted(new_by_key.values(), key=lambda run: (run.end, run.number))
 
 
 def gather(arrays: Mapping[str, Item], runs: Sequence[Run], live: frozenset[str], now: float) -> tuple[list[Item], dict[str, Item]]:
@@ -78,7 +78,7 @@ def gather(arrays: Mapping[str, Item], runs: Sequence[Run], live: frozenset[str]
         if run.array:
             waiting[run.array] = _with_task(waiting.get(run.array), run, now)
             fresh.add(run.array)
-    for array in sorted(waiting, key=lambda each: waiting[each].since):
+    for array in sorted(waiting, key=lambda array: waiting[array].since):
         item = waiting[array]
         is_live = array in live
         # The last rows of an array may come a round later than those before them.
@@ -91,13 +91,13 @@ def gather(arrays: Mapping[str, Item], runs: Sequence[Run], live: frozenset[str]
 
 def plan_jobs(receiver: Receiver, items: Iterable[Item]) -> list[News]:
     """What a receiver is told of these."""
-    wanted = [kept for item in items if (kept := _kept(receiver, item)) is not None]
+    wanted = [part for item in items if (part := _kept(receiver, item)) is not None]
     wanted.sort(key=lambda item: (has_failed(item.states), item.example.end), reverse=True)
-    shown, rest = wanted[:MOST], wanted[MOST:]
+    shown, summed_up = wanted[:MOST], wanted[MOST:]
     news = [News(_event(item), item) for item in sorted(shown, key=lambda item: item.example.end)]
-    if rest:
+    if summed_up:
         total = Counter[str]()
-        for item in rest:
+        for item in summed_up:
             total.update(item.states)
         news.append(News("jobEnd", more=total))
     return news
@@ -114,14 +114,14 @@ def plan_nodes(receiver: Receiver, changes: Changes, partitions: Mapping[str, fr
     for name, reason in changes.back.items() if "nodeResume" in receiver.events else ():
         if name in chosen:
             back.setdefault(reason, []).append(name)
-    said = [News("nodeDrain", nodes=tuple(names), fault=fault) for fault, names in out.items()]
-    said += [News("nodeResume", nodes=tuple(names), fault=Fault(reason, "", "")) for reason, names in back.items()]
-    if len(said) <= MOST:
-        return said
-    rest: dict[str, list[str]] = {}
-    for news in said[MOST:]:
-        rest.setdefault(news.event, []).extend(news.nodes)
-    return [*said[:MOST], *(News(event, nodes=tuple(names)) for event, names in rest.items())]
+    messages = [News("nodeDrain", nodes=tuple(names), fault=fault) for fault, names in out.items()]
+    messages += [News("nodeResume", nodes=tuple(names), fault=Fault(reason, "", "")) for reason, names in back.items()]
+    if len(messages) <= MOST:
+        return messages
+    summed_up: dict[str, list[str]] = {}
+    for news in messages[MOST:]:
+        summed_up.setdefault(news.event, []).extend(news.nodes)
+    return [*messages[:MOST], *(News(event, nodes=tuple(names)) for event, names in summed_up.items())]
 
 
 def is_chosen(receiver: Receiver, account: str, user: str, partition: str) -> bool:

@@ -48,8 +48,8 @@ def post(url: str, body: str) -> Outcome:
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         connection.request("POST", target, body.encode(), {"Content-Type": "application/json", "User-Agent": "slipway-notify"})
         answer = connection.getresponse()
-        said = answer.read(_MOST_BYTES).decode(errors="replace")
-        return judge(answer.status, answer.getheader("Retry-After", ""), said)
+        text = answer.read(_MOST_BYTES).decode(errors="replace")
+        return judge(answer.status, answer.getheader("Retry-After", ""), text)
     except (OSError, http.client.HTTPException, ValueError) as error:
         return Outcome(is_taken=False, why=f"{type(error).__name__}: {_without(url, str(error))}")
     finally:
@@ -57,12 +57,12 @@ def post(url: str, body: str) -> Outcome:
             connection.close()
 
 
-def judge(status: int, retry_after: str, said: str) -> Outcome:
+def judge(status: int, retry_after: str, answer: str) -> Outcome:
     """What an answer means. Source: Slack's "Sending messages using incoming webhooks" and RFC 9110, 10.2.3."""
     if 200 <= status < 300:
         return Outcome(is_taken=True)
-    words = " ".join("".join(letter if letter.isprintable() else " " for letter in said).split())
-    why = f"it answers with {status}{f': {words[:100]}' if words else ''}"
+    text = " ".join("".join(letter if letter.isprintable() else " " for letter in answer).split())
+    why = f"it answers with {status}{f': {text[:100]}' if text else ''}"
     wait_s = min(int(retry_after), _LONGEST_WAIT_S) if retry_after.strip().isdecimal() else None
     return Outcome(is_taken=False, is_refused=status in _REFUSED, why=why, wait_s=wait_s)
 

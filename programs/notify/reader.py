@@ -55,21 +55,21 @@ class Reader:
     def _load(self) -> State:
         now = self._now()
         try:
-            found = load(self._file)
+            state = load(self._file)
         except (OSError, ValueError) as error:
             self._say(f"LOST: what has ended before now is not told of, as it is unknown how far that was: {error}")
-            found = None
-        return found or State(now, now)
+            state = None
+        return state or State(now, now)
 
     def _read(self, receivers: tuple[Receiver, ...]) -> None:
         now = self._now()
-        if any(each.wants_jobs for each in receivers):
+        if any(receiver.wants_jobs for receiver in receivers):
             if not self._attempt("jobs", lambda: self._jobs(receivers)):
                 self._note_gap()
         else:
             self._state = State(now, now, nodes=self._state.nodes)
         # Those of jobs as well: users hear of drained nodes under their jobs.
-        if any(each.wants_nodes or each.wants_jobs for each in receivers):
+        if any(receiver.wants_nodes or receiver.wants_jobs for receiver in receivers):
             self._attempt("nodes", lambda: self._nodes(receivers))
         else:
             self._state = self._with_nodes(None)
@@ -126,10 +126,12 @@ class Reader:
             return []
         changes, known = nodes.plan_changes(self._state.nodes, reading)
         drained = newly_drained(self._state.nodes, changes)
-        jobs = self._running() if drained and any(each.wants_jobs for each in receivers) else ()
+        jobs = self._running() if drained and any(receiver.wants_jobs for receiver in receivers) else ()
         self._state = self._with_nodes(known)
-        told = [(each, news) for each in receivers if each.wants_nodes for news in plan_nodes(each, changes, reading.partitions)]
-        return [*told, *((each, news) for each in receivers for news in plan_affected(each, drained, reading.silent, jobs))]
+        told = [
+            (receiver, news) for receiver in receivers if receiver.wants_nodes for news in plan_nodes(receiver, changes, reading.partitions)
+        ]
+        return [*told, *((receiver, news) for receiver in receivers for news in plan_affected(receiver, drained, reading.silent, jobs))]
 
     def _running(self) -> tuple[Job, ...]:
         word = random_word()

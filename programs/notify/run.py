@@ -50,7 +50,7 @@ def main() -> None:
             fault = f"the list of receivers cannot be read; the one before stays: {error!r}"
         if receivers is not None:  # until then, what waits waits on
             try:
-                senders.follow(each.name for each in receivers if each.kind != "mail")
+                senders.follow(receiver.name for receiver in receivers if receiver.kind != "mail")
                 reader.round(receivers)
             except OSError as error:
                 fault = f"messages cannot be left on the disk, trying again: {error}"

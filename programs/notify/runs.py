@@ -69,9 +69,9 @@ LIVE_COMMAND = ("squeue", "--noheader", "--all", "--local", "--states=all", "--f
 
 def read_runs(text: str, between: str, cluster: str) -> list[Run]:
     """sacct's rows. Raises AnswerError for a text that is not made of rows."""
-    *values, rest = text.split(between)
-    if rest.strip() or len(values) % len(FIELDS):
-        raise AnswerError(f"sacct's answer has {len(values)} values and {rest[:80]!r}, which are no rows of {len(FIELDS)} fields")
+    *values, trailing = text.split(between)
+    if trailing.strip() or len(values) % len(FIELDS):
+        raise AnswerError(f"sacct's answer has {len(values)} values and {trailing[:80]!r}, which are no rows of {len(FIELDS)} fields")
     rows = (dict(zip(FIELDS, values[at : at + len(FIELDS)], strict=True)) for at in range(0, len(values), len(FIELDS)))
     # What ends a row stands before the first field of the next one.
     return [_run({**row, "JobID": row["JobID"].strip()}, cluster) for row in rows if row["End"].isdecimal()]

@@ -111,11 +111,11 @@ class Senders:
             threading.Thread(target=work, args=(sender, stop), daemon=True).start()
         for name in self._stops.keys() - wanted:
             self._stops.pop(name).set()
-        for name in {each.name for each in self._folder.iterdir() if each.is_dir()} - wanted if self._folder.exists() else ():
+        for name in {folder.name for folder in self._folder.iterdir() if folder.is_dir()} - wanted if self._folder.exists() else ():
             spool = spool_of(name, self._folder)
             waiting = spool.names()
-            for each in waiting:
-                spool.remove(each)
+            for message in waiting:
+                spool.remove(message)
             if waiting:
                 self._say(f"NOT SENT to {name}: {len(waiting)} messages: the config does not name it any more")
 

@@ -40,33 +40,33 @@ def to_json(receivers: Iterable[Receiver]) -> str:
     """The file. What has no order is sorted."""
     written = [
         {
-            "name": each.name,
-            "kind": each.kind,
-            "to": each.to,
-            "events": sorted(each.events),
-            "accounts": sorted(each.accounts),
-            "users": sorted(each.users),
-            "partitions": sorted(each.partitions),
-            "onlyAsked": each.only_asked,
+            "name": receiver.name,
+            "kind": receiver.kind,
+            "to": receiver.to,
+            "events": sorted(receiver.events),
+            "accounts": sorted(receiver.accounts),
+            "users": sorted(receiver.users),
+            "partitions": sorted(receiver.partitions),
+            "onlyAsked": receiver.only_asked,
         }
-        for each in receivers
+        for receiver in receivers
     ]
     return json.dumps(written, indent=1)
 
 
 def from_json(text: str) -> tuple[Receiver, ...]:
     """What `to_json` has written. Raises ValueError, KeyError and TypeError for a text that is none of ours."""
-    return tuple(_receiver(each) for each in json.loads(text))
+    return tuple(_receiver(values) for values in json.loads(text))
 
 
-def _receiver(given: Any) -> Receiver:
+def _receiver(values: Any) -> Receiver:
     return Receiver(
-        name=given["name"],
-        kind=given["kind"],
-        to=tuple(given["to"]),
-        events=frozenset(given["events"]),
-        accounts=frozenset(given["accounts"]),
-        users=frozenset(given["users"]),
-        partitions=frozenset(given["partitions"]),
-        only_asked=bool(given["onlyAsked"]),
+        name=values["name"],
+        kind=values["kind"],
+        to=tuple(values["to"]),
+        events=frozenset(values["events"]),
+        accounts=frozenset(values["accounts"]),
+        users=frozenset(values["users"]),
+        partitions=frozenset(values["partitions"]),
+        only_asked=bool(values["onlyAsked"]),
     )

@@ -50,15 +50,15 @@ def spool_of(webhook: str, folder: Path) -> Spool:
 def load(file: Path) -> State | None:
     """The state that was left; None where there is none. Raises OSError, and ValueError for a file that is none of ours."""
     try:
-        given: dict[str, Any] = json.loads(file.read_text())
-        known = given["nodes"]
+        values: dict[str, Any] = json.loads(file.read_text())
+        known = values["nodes"]
         return State(
-            float(given["began"]),
-            float(given["since"]),
-            frozenset((str(number), str(start), int(end)) for number, start, end in given["seen"]),
-            {array: _item(each) for array, each in given["arrays"].items()},
+            float(values["began"]),
+            float(values["since"]),
+            frozenset((str(number), str(start), int(end)) for number, start, end in values["seen"]),
+            {array: _item(item) for array, item in values["arrays"].items()},
             None if known is None else Known(dict(known["told"]), frozenset(known["seen"])),
-            None if (gap := given.get("gap")) is None else Gap(float(gap["since"]), None if gap["over"] is None else float(gap["over"])),
+            None if (gap := values.get("gap")) is None else Gap(float(gap["since"]), None if gap["over"] is None else float(gap["over"])),
         )
     except FileNotFoundError:
         return None
@@ -79,9 +79,9 @@ def save(file: Path, state: State) -> None:
         }
     )
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    made = file.with_suffix(".new")
-    made.write_text(text)
-    made.replace(file)
+    draft = file.with_suffix(".new")
+    draft.write_text(text)
+    draft.replace(file)
 
 
 def _plain(item: Item) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def _plain(item: Item) -> dict[str, Any]:
     }
 
 
-def _item(given: Any) -> Item:
-    run: dict[str, Any] = given["run"]
-    made: dict[str, Any] = {**run, "asked": frozenset(run["asked"])}
-    return Item(Run(**made), dict(given["states"]), float(given["since"]))
+def _item(values: Any) -> Item:
+    run: dict[str, Any] = values["run"]
+    run_fields: dict[str, Any] = {**run, "asked": frozenset(run["asked"])}
+    return Item(Run(**run_fields), dict(values["states"]), float(values["since"]))

@@ -84,12 +84,12 @@ def _fitting(kind: str, added: Mapping[str, str], text: str, conflicts: list[tup
 
 def _lines(text: str, fields: int = 4) -> dict[str, str]:
     """Lines by name; others than those of an account are left out."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for line in text.split("\n"):
         parts = line.split(":")
         if len(parts) >= fields and parts[0] and parts[0][0] not in "+-#" and (fields < 4 or parts[2].isdecimal()):
-            found.setdefault(parts[0], line)
-    return found
+            by_name.setdefault(parts[0], line)
+    return by_name
 
 
 def _members(text: str) -> set[tuple[str, str]]:

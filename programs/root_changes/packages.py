@@ -47,19 +47,19 @@ def owned_paths(listing: bytes, aliases: Mapping[bytes, bytes]) -> Iterator[byte
         path = line.lstrip(b"/").rstrip(b"\r")
         if path in (b"", b"."):
             continue
-        top, slash, rest = path.partition(b"/")
-        yield aliases.get(top, top) + slash + rest if slash else path
+        top, slash, below = path.partition(b"/")
+        yield aliases.get(top, top) + slash + below if slash else path
 
 
 def merge_status(text: str, packages: Iterable[Package]) -> str:
     """A status file with the paragraphs of further packages; a paragraph of the same package is replaced."""
     added = {package.name: package for package in packages}
-    kept = [
+    unchanged = [
         paragraph.strip("\n")
         for paragraph in text.split("\n\n")
         if paragraph.strip() and (package := _read_paragraph(paragraph)) and package.name not in added
     ]
-    return "".join(f"{paragraph}\n\n" for paragraph in [*kept, *(package.paragraph.strip("\n") for package in added.values())])
+    return "".join(f"{paragraph}\n\n" for paragraph in [*unchanged, *(package.paragraph.strip("\n") for package in added.values())])
 
 
 def merge_triggers(new: str, old: str, packages: Iterable[str]) -> str:

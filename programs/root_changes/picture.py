@@ -84,16 +84,16 @@ def differences(entry: Entry, other: Entry) -> tuple[str, ...]:
     """
     if entry.kind != other.kind:
         return ("type",)
-    found: list[str] = []
+    different: list[str] = []
     if entry.kind == "f" and not _same_content(entry, other):
-        found.append("content")
+        different.append("content")
     if entry.target != other.target:
-        found.append("target")
+        different.append("target")
     if entry.mode != other.mode:
-        found.append("mode")
+        different.append("mode")
     if (entry.uid, entry.gid) != (other.uid, other.gid):
-        found.append("owner")
-    return tuple(found)
+        different.append("owner")
+    return tuple(different)
 
 
 def shown(path: bytes) -> str:

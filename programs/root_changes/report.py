@@ -60,14 +60,14 @@ def as_text(changes: Changes, now: Picture) -> list[str]:
         (f"files changed: {len(changed)}", changed),
         (f"files removed: {_total(changes.gone)}", [f"- {line}" for line in grouped(changes.gone)]),
     ]
-    told = [f"  {line}" for title, lines in parts if lines for line in (title, *(f"  {each}" for each in shortened(lines)))]
+    told = [f"  {line}" for title, lines in parts if lines for line in (title, *(f"  {change}" for change in shortened(lines)))]
     return told or ["  nothing was changed"]
 
 
 def grouped(entries: Mapping[bytes, Entry]) -> list[str]:
     """A line for each path, but for a whole folder only one, with how many files it has and their size."""
     tops: dict[bytes, list[Entry]] = {}
-    for path, entry in sorted(entries.items(), key=lambda each: each[0].split(b"/")):
+    for path, entry in sorted(entries.items(), key=lambda item: item[0].split(b"/")):
         above = _topmost(path, entries)
         tops.setdefault(above, []).append(entry)
     lines: list[str] = []

@@ -53,8 +53,8 @@ def filled(version: str, source: Path | None) -> None:
     copy = SHARED / "filling" / version
     if source is None:
         with inside(str(copy)):
-            found = dict(walk(_nothing))
-            picture = look(worth_reading(), found.items())
+            copied = dict(walk(_nothing))
+            picture = look(worth_reading(), copied.items())
     else:
         mounted = mounts_of((source / "mountinfo").read_bytes())
         with inside(f"{source}/root"):
@@ -67,13 +67,13 @@ def filled(version: str, source: Path | None) -> None:
             if place.is_symlink() or place.is_file():
                 place.unlink()
         with inside(str(copy)):
-            found = dict(walk(lambda path, _: path in mounted))
-        if different := sorted(path for path in {*wanted, *found} if not is_copied(wanted.get(path), found.get(path))):
+            copied = dict(walk(lambda path, _: path in mounted))
+        if different := sorted(path for path in {*wanted, *copied} if not is_copied(wanted.get(path), copied.get(path))):
             say(f"the copy differs from the image in {len(different)} places, the first is {shown(different[0])}")
             sys.exit(4)
-        times = {path: found[path].mtime_ns for path in picture.entries}
+        times = {path: copied[path].mtime_ns for path in picture.entries}
         picture = picture._replace(entries={path: entry._replace(mtime_ns=times[path]) for path, entry in picture.entries.items()})
-    devices = sorted(path for path, entry in found.items() if entry.kind in "bc")
+    devices = sorted(path for path, entry in copied.items() if entry.kind in "bc")
     if devices:
         end(3, f"it has device nodes outside /dev, which no version may: {' '.join(map(shown, devices[:5]))}")
     write(version, "manifest", write_manifest(picture))
@@ -128,8 +128,8 @@ def settle(root: Path, plan: Plan) -> Iterator[str]:
         yield "ldconfig: done" if done.returncode == 0 else f"ldconfig: FAILED: {done.stderr.strip()[-500:]}"
     if plan.packages:
         done = subprocess.run(["dpkg", f"--admindir={root}/var/lib/dpkg", "--audit"], capture_output=True, text=True, check=False)
-        said = (done.stdout + done.stderr).strip()
-        yield f"dpkg --audit: {said or 'nothing to say'}"
+        findings = (done.stdout + done.stderr).strip()
+        yield f"dpkg --audit: {findings or 'nothing to say'}"
 
 
 def report(is_json: bool) -> None:
@@ -137,7 +137,7 @@ def report(is_json: bool) -> None:
     folder = SHARED / "versions"
     current = os.path.basename(os.readlink(SHARED / "current")) if (SHARED / "current").is_symlink() else ""  # noqa: PTH115, PTH119
     all_of_them: list[dict[str, Any]] = []
-    for version in sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []:
+    for version in sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []:
         about = {"version": version, "current": version == current, "filledFrom": read_text(SHARED / "sources" / version)}
         title = f"version {version}{' (current)' if about['current'] else ''}, filled from {about['filledFrom'] or 'something unknown'}"
         try:

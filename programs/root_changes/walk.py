@@ -96,15 +96,15 @@ def walk(left_out: Callable[[bytes, str], bool]) -> Iterator[tuple[bytes, Entry]
     while folders:
         folder = folders.pop()
         try:
-            found = sorted(os.scandir(b"/" + folder), key=lambda each: each.name)
+            children = sorted(os.scandir(b"/" + folder), key=lambda child: child.name)
         except OSError as error:
             if error.errno in _GONE:
                 continue
             raise
-        for each in found:
-            path = folder + b"/" + each.name if folder else each.name
+        for child in children:
+            path = folder + b"/" + child.name if folder else child.name
             try:
-                about = each.stat(follow_symlinks=False)
+                about = child.stat(follow_symlinks=False)
                 kind = _KINDS[stat.S_IFMT(about.st_mode)]
                 target = os.readlink(b"/" + path) if kind == "l" else b""
             except OSError as error:

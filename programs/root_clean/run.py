@@ -183,11 +183,11 @@ def look_at_every_job(looks: int) -> str:
 
 def count_users(version: str) -> int:
     """How many jobs have a link to a version. Raises OSError where that cannot be known."""
-    found = 0
+    count = 0
     for job in _links():
         with contextlib.suppress(FileNotFoundError):  # it has just ended
-            found += str(SHARED.joinpath("jobs", job).readlink()) == version
-    return found
+            count += str(SHARED.joinpath("jobs", job).readlink()) == version
+    return count
 
 
 def current_link() -> str | None:
@@ -234,8 +234,8 @@ def _delete(folder: Path) -> None:
 
 
 def _end(number: int, _: FrameType | None) -> None:
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, signal.SIG_IGN)  # what is aside comes back first
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signal_number, signal.SIG_IGN)  # what is aside comes back first
     sys.exit(128 + number)
 
 

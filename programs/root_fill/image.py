@@ -52,9 +52,9 @@ def fill(place: Place, wanted: Wanted) -> None:
 def find_source(image: str) -> str:
     """The number of the process in the image's container. Raises Failed."""
     for _ in range(_TRIES):
-        found = subprocess.run(["pgrep", "-o", "-x", _HOLD], stdout=subprocess.PIPE, text=True, check=False).stdout.strip()
-        if found:
-            return found
+        process_id = subprocess.run(["pgrep", "-o", "-x", _HOLD], stdout=subprocess.PIPE, text=True, check=False).stdout.strip()
+        if process_id:
+            return process_id
         time.sleep(_PAUSE_S)
     raise Failed(f"the container of {image} does not run")
 

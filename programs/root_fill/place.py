@@ -94,10 +94,10 @@ def begin_digest(content: IO[bytes]) -> "subprocess.Popen[str]":
 
 def finish_digest(taking: "subprocess.Popen[str]") -> str:
     """The digest. Raises CalledProcessError where the file cannot be read whole."""
-    said = taking.communicate()[0]
+    output = taking.communicate()[0]
     if taking.returncode:
         raise subprocess.CalledProcessError(taking.returncode, "sha256sum")
-    return said.split()[0]
+    return output.split()[0]
 
 
 def sync(path: Path) -> list[str | Path]:

@@ -39,15 +39,15 @@ def download(place: Place, wanted: Wanted) -> None:
     say(f"{'going on to get' if is_begun else 'getting'} {wanted.tar}")
     while True:
         # A download that is whole gets no answer any more but 416, so it is looked at first.
-        found = _digest_if_readable(place.download)
-        if found != wanted.sha256:
+        digest = _digest_if_readable(place.download)
+        if digest != wanted.sha256:
             fetch(place, wanted)
-            found = digest_of(place.download)
-        if found == wanted.sha256 or not is_begun:
+            digest = digest_of(place.download)
+        if digest == wanted.sha256 or not is_begun:
             break
         is_begun = False  # what was begun earlier may be the start of another file
         place.download.unlink()
-    check_digest(place, wanted, found)
+    check_digest(place, wanted, digest)
     place.download.rename(place.tarball)
 
 
@@ -94,11 +94,11 @@ def unpack(place: Place, wanted: Wanted, tarball: Path) -> None:
         say(line)
     if taking:
         try:
-            found = finish_digest(taking)
+            digest = finish_digest(taking)
         except subprocess.CalledProcessError:
             delete(place.partial)
             raise Failed(f"{tarball} cannot be read; the next try starts over") from None
-        check_digest(place, wanted, found)
+        check_digest(place, wanted, digest)
     match judge_unpacking(heard, tar.returncode):
         case Unpacked.REFUSED, why:
             _refuse(place, f"{wanted.tar}: {why}")
@@ -108,10 +108,10 @@ def unpack(place: Place, wanted: Wanted, tarball: Path) -> None:
             pass
 
 
-def check_digest(place: Place, wanted: Wanted, found: str) -> None:
+def check_digest(place: Place, wanted: Wanted, digest: str) -> None:
     """Raises Refused for another digest than the wanted one."""
-    if found != wanted.sha256:
-        _refuse(place, f"{wanted.tar} has the sha256 {found}, not {wanted.sha256}. Nothing of it is kept")
+    if digest != wanted.sha256:
+        _refuse(place, f"{wanted.tar} has the sha256 {digest}, not {wanted.sha256}. Nothing of it is kept")
 
 
 def _refuse(place: Place, why: str) -> NoReturn:

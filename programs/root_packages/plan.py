@@ -34,11 +34,11 @@ def read_wanted(env: Mapping[str, str]) -> Wanted:
 
 def find_missing(packages: Sequence[str], listing: str) -> list[str]:
     """The packages that are not installed, or in another version than the named one. `listing` has lines of name, state and version."""
-    there = {name: version for name, state, version in (line.split(" ") for line in listing.splitlines()) if state == "installed"}
+    installed = {name: version for name, state, version in (line.split(" ") for line in listing.splitlines()) if state == "installed"}
 
     def is_there(package: str) -> bool:
         name, _, version = package.partition("=")
-        return name in there and version in ("", there[name])
+        return name in installed and version in ("", installed[name])
 
     return [package for package in packages if not is_there(package)]
 
@@ -52,23 +52,23 @@ class Outcome(Enum):
     AGAIN = auto()
 
 
-def judge(code: int, said: str, version: str) -> tuple[Outcome, str]:
+def judge(code: int, output: str, version: str) -> tuple[Outcome, str]:
     """What came of an install with fresh lists, and a sentence for whoever deploys."""
     if code == 0:
         return Outcome.DONE, ""
-    if unknown := _tell_unknown(said):
+    if unknown := _tell_unknown(output):
         return Outcome.REFUSED, (
             f"{unknown}. Correct storage.root.packages, or add the archive that has it to /etc/apt/sources.list.d of version {version}"
         )
-    if _FULL.search(said):
+    if _FULL.search(output):
         return Outcome.AGAIN, "the shared volume is full: remove versions, or give it more room"
-    last = next((line for line in reversed(said.splitlines()) if line.startswith("E: ")), "")
+    last = next((line for line in reversed(output.splitlines()) if line.startswith("E: ")), "")
     return Outcome.AGAIN, f"apt-get gave {code}: {last.removeprefix('E: ') or 'see above'}"
 
 
-def _tell_unknown(said: str) -> str:
-    found = [match.groupdict() for match in _UNKNOWN.finditer(said)]
-    names = [name for match in found if (name := match["name"] or match["gone"])]
-    versions = [f"version {match['version']} of {match['of']}" for match in found if match["of"]]
+def _tell_unknown(output: str) -> str:
+    matches = [match.groupdict() for match in _UNKNOWN.finditer(output)]
+    names = [name for match in matches if (name := match["name"] or match["gone"])]
+    versions = [f"version {match['version']} of {match['of']}" for match in matches if match["of"]]
     parts = [*([f"package {', '.join(names)}"] if names else []), *versions]
     return f"no archive of the version has {' and '.join(parts)}" if parts else ""

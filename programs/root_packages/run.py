@@ -43,11 +43,11 @@ def install(wanted: Wanted) -> tuple[Outcome, str]:
         say(f"version {wanted.version} has {', '.join(wanted.packages)} already")
         return Outcome.DONE, ""
     call(root, ["dpkg", "--configure", "-a"])  # what an install that was killed left
-    code, said = call(root, _UPDATE)
+    code, output = call(root, _UPDATE)
     if code:
-        return judge(code, said, wanted.version)
-    code, said = call(root, [*_INSTALL, *missing])
-    outcome, why = judge(code, said, wanted.version)
+        return judge(code, output, wanted.version)
+    code, output = call(root, [*_INSTALL, *missing])
+    outcome, why = judge(code, output, wanted.version)
     if outcome is Outcome.DONE:
         say(f"version {wanted.version} has {', '.join(missing)} now")
     return outcome, why
@@ -65,9 +65,9 @@ def furnish(root: Path) -> None:
         mount("--bind", f"/etc/{name}", file)
 
 
-def mount(*words: str | Path) -> None:
+def mount(*arguments: str | Path) -> None:
     """One mount. Raises CalledProcessError."""
-    subprocess.run(["mount", *words], check=True)
+    subprocess.run(["mount", *arguments], check=True)
 
 
 def list_installed(root: Path) -> str:
@@ -78,15 +78,15 @@ def list_installed(root: Path) -> str:
 
 def call(root: Path, command: Sequence[str]) -> tuple[int, str]:
     """A command in the version: its exit code, and what it said, which is in the log as well."""
-    said: list[str] = []
+    lines: list[str] = []
     with subprocess.Popen(
         ["chroot", root, *command], env=_ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         assert process.stdout
         for line in process.stdout:
             say(line.rstrip())
-            said.append(line)
-    return process.returncode, "".join(said)
+            lines.append(line)
+    return process.returncode, "".join(lines)
 
 
 def _end_at_once(number: int, _: FrameType | None) -> None:

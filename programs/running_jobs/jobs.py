@@ -42,9 +42,9 @@ def parse_nodes(text: str, between: str) -> list[dict[str, object]]:
 
 
 def _rows(text: str, fields: Sequence[str], between: str) -> list[dict[str, object]]:
-    *values, rest = text.split(between)
-    if rest.strip() or len(values) % len(fields):
-        raise ValueError(f"{len(values)} values and {rest[:200]!r} are no rows of {len(fields)} fields")
+    *values, trailing = text.split(between)
+    if trailing.strip() or len(values) % len(fields):
+        raise ValueError(f"{len(values)} values and {trailing[:200]!r} are no rows of {len(fields)} fields")
     return [
         # What ends a row stands before the first field of the next one.
         {name: " ".join(value.split()) for name, value in zip(fields, values[at : at + len(fields)], strict=True)}

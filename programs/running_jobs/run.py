@@ -77,9 +77,9 @@ def ask(path: str, token: str) -> tuple[int, dict[str, object]]:
         )
     except subprocess.TimeoutExpired:
         return 504, _fault(f"{command[0]} did not end within {SQUEUE_S} s")
-    said = done.stderr.strip()
+    message = done.stderr.strip()
     if done.returncode:
-        return (511 if "uthenticat" in said else 502), _fault(f"{command[0]}: {said}")
+        return (511 if "uthenticat" in message else 502), _fault(f"{command[0]}: {message}")
     try:
         return 200, {name: read(done.stdout, between), "errors": []}
     except (KeyError, ValueError) as error:

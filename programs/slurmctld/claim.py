@@ -60,9 +60,9 @@ class Claim:
 
     def note(self, name: str, text: str) -> None:
         """Leaves a note for the next start, in one step."""
-        made = self._folder / f"conf.{name}.new"
-        made.write_text(f"{text}\n")
-        made.replace(self.note_path(name))
+        draft = self._folder / f"conf.{name}.new"
+        draft.write_text(f"{text}\n")
+        draft.replace(self.note_path(name))
 
     def noted(self, name: str) -> str:
         """The note of an earlier start; empty where there is none."""

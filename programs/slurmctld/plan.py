@@ -47,8 +47,8 @@ def plan_files(has_before: bool, copy: Found) -> Files:
 
 def setting(text: str, key: str) -> str:
     """The value of a line of slurm.conf as it is rendered, the last one's; empty where there is none."""
-    found = re.findall(rf"^{key}=(.*)$", text, re.MULTILINE)
-    return found[-1] if found else ""
+    values = re.findall(rf"^{key}=(.*)$", text, re.MULTILINE)
+    return values[-1] if values else ""
 
 
 def is_to_forget(has_accounting: bool, saved: frozenset[str]) -> bool:
@@ -61,9 +61,9 @@ def is_to_forget(has_accounting: bool, saved: frozenset[str]) -> bool:
     return has_accounting and "clustername" in saved and not saved & {"assoc_usage", "assoc_usage.old"}
 
 
-def must_await_key(last: str, own: str) -> bool:
+def must_await_key(last: str, current: str) -> bool:
     """True when this pod is new and has another munge key than slurmctld had: the others take it while nothing listens here."""
-    return last not in ("", own)
+    return last not in ("", current)
 
 
 def is_key_due(waits_since: float | None, now: float, spread_s: float) -> bool:

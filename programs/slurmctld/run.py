@@ -237,9 +237,9 @@ def answer_prologs() -> None:
     asked_us = time.time_ns() // 1000
     states = "--states=allocated,mixed,completing"
     busy = call("sinfo", "--noheader", "--Node", states, "--format=%T %N", timeout_s=_SINFO_S)
-    made = RUN / "unready.new"
-    made.write_text(f"{asked_us} {' '.join(unready_nodes(busy))}\n")
-    made.replace(RUN / "unready")
+    draft = RUN / "unready.new"
+    draft.write_text(f"{asked_us} {' '.join(unready_nodes(busy))}\n")
+    draft.replace(RUN / "unready")
 
 
 def find_process(name: str, processes: Path = Path("/proc")) -> int | None:
@@ -248,8 +248,8 @@ def find_process(name: str, processes: Path = Path("/proc")) -> int | None:
     for entry in os.scandir(processes):
         if entry.name.isdecimal():
             with contextlib.suppress(OSError):  # ended meanwhile
-                head, _, rest = (Path(entry.path) / "stat").read_text(errors="replace").rpartition(") ")
-                state, parent = rest.split()[:2]
+                head, _, fields = (Path(entry.path) / "stat").read_text(errors="replace").rpartition(") ")
+                state, parent = fields.split()[:2]
                 if head.partition(" (")[2].startswith(name) and parent == "1" and state != "Z":
                     return int(entry.name)
     return None

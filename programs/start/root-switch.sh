@@ -12,8 +12,8 @@ until [[ -d $root ]]; do
   sleep 1
 done
 
-if ! said=$(chroot "$root" /bin/sh -c : 2>&1); then
-  say "REFUSED: no shell runs in version $version ($said); the version that is current stays"
+if ! error=$(chroot "$root" /bin/sh -c : 2>&1); then
+  say "REFUSED: no shell runs in version $version ($error); the version that is current stays"
   exit 3
 fi
 
