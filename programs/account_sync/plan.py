@@ -1,9 +1,7 @@
-"""Decides which commands make Slurm's accounts, users and QOS what the config wants. Pure: it reads nothing, writes nothing, keeps nothing.
+"""Decides which commands bring Slurm's accounts, users and QOS to what the config wants. Pure.
 
-Ours is what carries our mark in Slurm itself: the comment of an association, the start of a QOS's description. What is in the config
-becomes ours; what is ours and no longer in the config goes; all else is others' and is left alone. What goes is closed for new jobs
-first, and removed only by a reading that shows it closed and without a job: so no job loses what it runs under, and a run that was
-killed between any two commands is finished by the next one.
+Our mark in Slurm (an association's comment, the start of a QOS's description) tells our entries from those of others, which stay. An entry
+that leaves the config is closed for new jobs first. A later reading that shows it closed and without jobs removes it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,13 +13,13 @@ MARK = "slipway"
 ROOT = "root"
 NORMAL = "normal"
 _BATCH = 500
-"""Names of one command."""
+"""Names in one command."""
 _MOST_SHOWN = 5
 
 
 @dataclass(frozen=True)
 class Account:
-    """One account. sacctmgr makes capitals small in texts, in those of a QOS too."""
+    """One account. sacctmgr lower-cases its texts, and those of a QOS."""
 
     parent: str = ROOT
     description: str = ""
@@ -56,7 +54,7 @@ Member = tuple[str, str]
 
 @dataclass(frozen=True)
 class State:
-    """Accounts, associations and QOS by name: as they are wanted, or as they are in Slurm."""
+    """Accounts, associations and QOS by name, as the config wants them or as Slurm has them."""
 
     accounts: Mapping[str, Account]
     members: Mapping[Member, Association]
@@ -64,32 +62,32 @@ class State:
     defaults: Mapping[str, str]
     """User to default account."""
     foreign: frozenset[str] = frozenset()
-    """In Slurm: accounts that have associations of a kind that we never make, such as one of a partition or of another cluster."""
+    """In Slurm: accounts with associations that we never make, such as one of a partition or of another cluster."""
     is_registered: bool = True
-    """In Slurm: False until slurmctld has made itself known to slurmdbd, before which there is nothing to put accounts in."""
+    """In Slurm: False until slurmctld has registered with slurmdbd. Before that, no account can be added."""
     unknown: frozenset[str] = frozenset()
-    """Wanted: accounts whose users could not all be told, so that nobody is taken out of them."""
+    """Wanted: accounts whose users are not all known. Nobody is removed from these."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What is in use, by a fresh reading of slurmctld."""
+    """What is in use, from a fresh reading of slurmctld."""
 
     members: frozenset[Member]
     """Of running and waiting jobs."""
     qos: frozenset[str]
     """Of running and waiting jobs, and of partitions."""
     of_strangers: frozenset[str] = frozenset()
-    """Accounts of jobs whose user has no name any more, as who has left the directory: it can be any of the account's."""
+    """Accounts of jobs whose user has no name any more, such as a user who left the directory: it can be any user of the account."""
 
     def has(self, account: str, user: str) -> bool:
-        """True when a job of the user may have the account."""
+        """True when a job of the user may use the account."""
         return (account, user) in self.members or account in self.of_strangers
 
 
 @dataclass(frozen=True)
 class Change:
-    """One command: names that get the same."""
+    """One command, for names that get the same options."""
 
     verb: str
     """`add`, `modify` or `delete`."""
@@ -111,17 +109,17 @@ class Plan:
 
     changes: tuple[Change, ...]
     waiting: tuple[str, ...]
-    """A line for each thing that goes later."""
+    """A line for each removal that has to wait."""
     is_busy: bool = False
-    """True when something is closed and goes once it is known to be unused."""
+    """True when a closed entry is removed as soon as it is known to be unused."""
     is_early: bool = False
-    """True while there is nothing to put accounts in."""
+    """True while slurmctld has not registered with slurmdbd."""
 
 
 def plan_accounts(wanted: State, present: State, usage: Usage | None) -> Plan:
-    """The commands of one round. `usage` None: slurmctld was not asked or is silent, so that everything counts as in use.
+    """The commands of one round. Without `usage` (slurmctld was not asked, or is silent) everything counts as in use.
 
-    A round may leave some for the next, such as what it closes first: no changes are the end.
+    A round may leave work for the next one: the work is done when a plan has no changes.
     """
     wanted = _with_kept(wanted, present)
     commands = _make_qos(wanted, present)
@@ -142,13 +140,13 @@ def plan_accounts(wanted: State, present: State, usage: Usage | None) -> Plan:
 
 
 def some(names: Sequence[str]) -> str:
-    """The first few names, and how many more."""
+    """The first few names and the number of the others."""
     more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
     return f"{', '.join(names[:_MOST_SHOWN])}{more}"
 
 
 def _with_kept(wanted: State, present: State) -> State:
-    """What is wanted beside the config: users whom nobody can be sure to have left, and the QOS `normal`, which never goes."""
+    """Adds users who may still be in their account, and the QOS `normal`, which is never removed."""
     unsure = {
         member: association
         for member, association in present.members.items()
@@ -160,7 +158,7 @@ def _with_kept(wanted: State, present: State) -> State:
 
 
 def _make_qos(wanted: State, present: State) -> list[Change]:
-    """New QOS first, without whom they preempt: that may be one of them."""
+    """Adds new QOS without Preempt first, as they may preempt each other."""
     new = [
         (name, (("Description", qos.description), *changes(QOS, _without(qos.settings, "Preempt"), {})))
         for name, qos in wanted.qos.items()
@@ -176,7 +174,7 @@ def _make_qos(wanted: State, present: State) -> list[Change]:
 
 
 def _make_accounts(wanted: State, present: State) -> list[Change]:
-    """Parents before children, so that an account is added or moved below one that is in its place already."""
+    """Parents before children: an account is only added or moved below a parent that is in place."""
     commands: list[Change] = []
     by_depth: dict[int, list[str]] = {}
     for name in wanted.accounts:
@@ -193,7 +191,7 @@ def _make_accounts(wanted: State, present: State) -> list[Change]:
 
 
 def _account_options(name: str, wanted: Account, present: Account | None) -> tuple[tuple[str, str], ...]:
-    """What differs. Without words of one's own Slurm describes an account by its name, and its organization by its parent's."""
+    """The options that differ. By default Slurm uses the account's name as its description, and the parent's name as its organization."""
     own_name, own_parent = name, name if wanted.parent == ROOT else wanted.parent
     old = present or Account("", own_name, own_parent, {}, is_ours=False)
     pairs = (
@@ -230,9 +228,9 @@ def _make_members(wanted: State, present: State) -> list[Change]:
 
 
 def _set_defaults(wanted: State, present: State, leaving: set[Member]) -> list[Change]:
-    """Users' default accounts; also of those who leave theirs and have another, for Slurm removes no association that is a default.
+    """Sets users' default accounts. A user who leaves the default gets another first: Slurm removes no default association.
 
-    A new user has the account that comes first until the next round.
+    A new user's default is the first account until the next round.
     """
     having: dict[str, set[str]] = {}
     for account, user in {*present.members, *wanted.members} - leaving:
@@ -252,7 +250,7 @@ def _set_defaults(wanted: State, present: State, leaving: set[Member]) -> list[C
 
 
 def _go_members(wanted: State, present: State, usage: Usage | None) -> Plan:
-    """Takes our users out of accounts where the config no longer has them."""
+    """Removes our users from accounts where the config no longer lists them."""
     closing: dict[str, list[str]] = {}
     removing: dict[str, list[str]] = {}
     busy: dict[str, list[str]] = {}
@@ -278,7 +276,7 @@ def _go_members(wanted: State, present: State, usage: Usage | None) -> Plan:
 
 
 def _go_accounts(wanted: State, present: State) -> Plan:
-    """Removes our accounts once they are empty: Slurm would remove all below them with them."""
+    """Removes our accounts once they are empty: Slurm would remove everything below them, too."""
     going = {name for name, old in present.accounts.items() if old.is_ours and name not in wanted.accounts and name != ROOT}
     inside: dict[str, set[str]] = {name: set() for name in going}
     foreign: dict[str, set[str]] = {name: set() for name in going}
@@ -296,7 +294,7 @@ def _go_accounts(wanted: State, present: State) -> Plan:
 
 
 def _go_qos(wanted: State, present: State, usage: Usage | None) -> Plan:
-    """Removes our QOS once no association, no job and no partition has them."""
+    """Removes our QOS once no association, job or partition uses them."""
     closing: list[str] = []
     removing: list[str] = []
     waiting: list[str] = []
@@ -320,7 +318,7 @@ def _go_qos(wanted: State, present: State, usage: Usage | None) -> Plan:
 
 
 def _used_qos(present: State) -> dict[str, set[str]]:
-    """QOS to who names it. What is ours stops naming it in this round, so that it can go in the next."""
+    """QOS to its users. Our own entries drop it in this round, so the next round can remove it."""
     used: dict[str, set[str]] = {}
     named: Iterable[tuple[str, Settings]] = [
         *((f"account {name}", account.settings) for name, account in present.accounts.items()),
@@ -345,7 +343,7 @@ def _without(settings: Settings, option: str) -> dict[str, str]:
 
 
 def _batches(verb: str, kind: str, wanted: Iterable[tuple[str, tuple[tuple[str, str], ...]]], account: str = "") -> list[Change]:
-    """As few commands as there are different options; none for what has nothing to change."""
+    """One command for all names with the same options; none for a name without changes."""
     groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for name, options in wanted:
         if options or verb == "delete":

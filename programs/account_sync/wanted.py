@@ -1,6 +1,6 @@
-"""From the file that the config rendered to what is wanted now: the members of unix groups are looked up here, by the functions given.
+"""Turns the rendered file into the wanted state, and looks up the members of unix groups.
 
-A group that cannot be found is not an empty one: a directory that does not answer looks the same, so nobody leaves its account then.
+A missing group does not count as empty, as it looks the same as a directory that does not answer: nobody leaves its account.
 """
 
 import re
@@ -16,8 +16,8 @@ _USER = re.compile(r"[a-z_][a-z0-9_.-]*\$?")
 def read_wanted(
     spec: Mapping[str, Any], members_of: Callable[[str], Collection[str] | None], directory: Callable[[], Collection[str]]
 ) -> tuple[State, list[str]]:
-    """What is wanted, and lines about what could not be looked up. `members_of` gives None for a group that it cannot find; `directory`
-    all people, for a config that says they are not all in it.
+    """The wanted state, and a line for each failed lookup. `members_of` returns None for a group that it cannot find, `directory` all
+    people, for a config that does not list them all.
 
     Raises KeyError, TypeError, ValueError for a file that configs/render/accounts.py did not write.
     """
@@ -48,7 +48,7 @@ def read_wanted(
         if unknown or spec.get("directory"):
             unknown.add(default)
         placed = {user for _, user in members}
-        # While a group is unknown, who seems to be in no account may be in that one.
+        # While a group is unknown, a user without an account may belong to that group's account.
         for user in people if unknown <= {default} else ():
             if user not in placed and _USER.fullmatch(user) and user != ROOT:
                 members[default, user] = Association()

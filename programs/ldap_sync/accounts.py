@@ -1,6 +1,6 @@
-"""Users and groups of LDAP once they have been judged, and the files that pods read: those of the config and of LDAP together.
+"""Checked users and groups of LDAP, and the files that pods read, which merge them with those of the config.
 
-An account that could break a line of these files cannot be made.
+An account that could break a line of these files raises ValueError.
 """
 
 import json
@@ -33,7 +33,7 @@ class User:
     """The person's full name."""
     shell: str = "/bin/bash"
     keys: tuple[str, ...] = ()
-    """Public keys, a line each."""
+    """Public keys, one line each."""
 
     def __post_init__(self) -> None:
         fits = is_name(self.name) and 0 < self.uid <= MOST_ID and 0 < self.gid <= MOST_ID and is_gecos(self.gecos)
@@ -57,7 +57,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Accounts:
-    """What LDAP had, by name."""
+    """Users and groups of LDAP, by name."""
 
     users: Mapping[str, User] = field(default_factory=dict[str, User])
     groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
@@ -69,7 +69,7 @@ class Accounts:
 
     @classmethod
     def from_json(cls, text: str) -> "Accounts":
-        """Raises ValueError when the text is anything else."""
+        """Raises ValueError for any text that `to_json` did not write."""
         try:
             raw = json.loads(text)
             users = [_user(entry) for entry in raw["users"]]
@@ -96,18 +96,18 @@ class Configured:
 
 @dataclass(frozen=True)
 class Merged:
-    """All that pods read."""
+    """All files that pods read."""
 
     files: Mapping[str, str]
     """`passwd`, `group` and `shadow`: whole files."""
     keys: Mapping[str, str]
-    """User name to key lines; who has no key has no file."""
+    """User name to key lines; no file for a user without keys."""
     remarks: tuple[str, ...]
     """Who was left out, and why."""
 
 
 def merge(configured: Configured, directory: Accounts) -> Merged:
-    """The files of both. Users and groups of the config win: by name and by number."""
+    """The files for users of both. If a name or number clashes, the config wins."""
     own_users, own_groups = _numbers(configured.passwd), _numbers(configured.group)
     uids, gids = ({number: name for name, number in numbers.items()} for numbers in (own_users, own_groups))
     remarks: list[str] = []
@@ -140,7 +140,7 @@ def merge(configured: Configured, directory: Accounts) -> Merged:
 
 
 def _numbers(text: str) -> dict[str, int]:
-    """Name to number, of passwd or group."""
+    """Name to number, from passwd or group."""
     rows = (line.split(":") for line in text.splitlines())
     return {row[0]: int(row[2]) for row in rows}
 
@@ -152,13 +152,13 @@ def _clash(name: str, taken_names: Collection[str], owner: str | None, what: str
 
 
 def _own_groups(users: list[User], names: Collection[str], gids: Collection[int]) -> list[Group]:
-    """A group of the user's own name and number, where there is none with it: else `id` and `ls` show a bare number."""
+    """Groups with the name and number of their user, where none has that number: else `id` and `ls` show a bare number."""
     return [Group(user.name, user.gid) for user in users if user.gid == user.uid and user.gid not in gids and user.name not in names]
 
 
 def removal_fault(before: Accounts | None, answer: Accounts, most_percent: int) -> str:
-    """Why this answer of LDAP cannot be believed, or nothing. Unknown is busy: an emptied or half-readable directory is a fault until
-    somebody says that it is none. Who has lost all keys counts as gone: so does a directory look whose rights were narrowed."""
+    """Why this answer of LDAP cannot be trusted; empty if it can. Too many removals at once are a fault until an admin accepts them. A
+    user who lost all keys counts as removed: that is what narrowed rights look like."""
     if most_percent >= 100:
         return ""
     accept = "If that is right, set login.ldap.maxRemovedPercent to 100 until it is done."
@@ -168,7 +168,7 @@ def removal_fault(before: Accounts | None, answer: Accounts, most_percent: int) 
         return ""
     gone = [name for name, user in before.users.items() if name not in answer.users or (user.keys and not answer.users[name].keys)]
     lost = [name for name in before.groups if name not in answer.groups]
-    # Of groups and users that are both still there: a look whose rights were narrowed, or users that have moved to other names.
+    # Only of groups and users that still exist. Members vanish when rights were narrowed, or users got other names.
     held = {
         (name, member)
         for name, group in before.groups.items()
@@ -190,10 +190,10 @@ def removal_fault(before: Accounts | None, answer: Accounts, most_percent: int) 
 
 
 _FEW = 10
-"""Of so few, any number may go, but the last."""
+"""Of so few, any number may go, except the last."""
 
 
 def as_plain(value: Any) -> str:
-    """Text of someone else's as a log shows it: one line, quoted, nothing but ASCII, at most 80 characters."""
+    """Untrusted text for a log: one line, quoted, only ASCII, at most 80 characters."""
     text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
     return json.dumps(text if len(text) <= 80 else f"{text[:77]}...").replace("\x7f", "\\u007f")

@@ -1,6 +1,6 @@
-"""From what LDAP says to accounts: each entry judged alone, then all together. Pure.
+"""Turns LDAP entries into accounts: judges each entry alone, then all together. Pure.
 
-What cannot be taken is left out one by one and named; it never costs another entry its place.
+A bad entry is left out and reported. It never affects another entry.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -22,14 +22,14 @@ class Entry:
     """One entry as LDAP gave it."""
 
     dn: str
-    """Its name, spelled in one way (see `directory.plain_dn`)."""
+    """Its name in one spelling (see `directory.plain_dn`)."""
     attributes: Mapping[str, Sequence[bytes]]
-    """Values by attribute, whose name is in lower case."""
+    """Values by attribute; names are in lower case."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What is for people on this machine."""
+    """Which names, numbers and shells people may have."""
 
     min_uid: int = 1000
     min_gid: int = 1000
@@ -44,19 +44,19 @@ class Rules:
 
 @dataclass(frozen=True)
 class Found:
-    """What could be taken, and what to report of the rest."""
+    """The accounts, and what to report of entries that were left out."""
 
     accounts: Accounts
     remarks: tuple[str, ...]
 
 
 class _LeftOut(Exception):
-    """Why an entry cannot be taken."""
+    """Why an entry is left out."""
 
 
 def read_accounts(users: Iterable[Entry], groups: Iterable[Entry], rules: Rules, before: Accounts | None = None) -> Found:
-    """The accounts in two lists of entries. Of entries that want the same name or number, the one that had it `before` keeps it; without
-    one, none gets it."""
+    """The accounts in two lists of entries. If entries share a name or number, the one that had it `before` keeps it; if none had it, all
+    are left out."""
     remarks: list[str] = []
     read_users: list[tuple[Entry, User]] = []
     for entry in users:
@@ -107,7 +107,7 @@ def _group(entry: Entry, rules: Rules, members: Collection[str]) -> Group:
 
 def _name(entry: Entry, attribute: str, rules: Rules) -> str:
     values = _texts(entry, attribute)
-    # An attribute has no order: of several names it is the one that the entry is called by.
+    # An attribute has no order: of several names, the one in the DN counts.
     called = [value for value in values if entry.dn.lower().startswith((f"{attribute}={value.lower()},", f"{attribute}={value.lower()}+"))]
     if len(values) > 1 and len(called) == 1:
         values = called
@@ -141,7 +141,7 @@ def _number(entry: Entry, attribute: str, least: int, taken: Collection[int], ke
 
 
 def _gecos(entry: Entry) -> str:
-    """The full name as far as passwd can carry it."""
+    """The full name, without what passwd cannot carry."""
     text = "".join(letter if letter.isprintable() and letter not in ":," else " " for letter in _first(entry, "cn"))
     text = " ".join(text.split())[:LONGEST_GECOS].strip()
     return text if is_gecos(text) else ""
@@ -164,7 +164,7 @@ def _keys(name: str, entry: Entry, attribute: str, remarks: list[str]) -> tuple[
 
 
 def _texts(entry: Entry, attribute: str) -> list[str]:
-    """Values as text; what is not UTF-8 gets marks that no name and no key can have."""
+    """Values as text. Bytes that are not UTF-8 become characters that no name or key has."""
     return [value.decode(errors="replace") for value in entry.attributes.get(attribute, ())]
 
 
@@ -174,8 +174,7 @@ def _first(entry: Entry, attribute: str) -> str:
 
 
 def _members(groups: Sequence[Entry], users: Mapping[str, str]) -> dict[str, set[str]]:
-    """Names of the members of each group, by its DN: of memberUid (rfc2307), of member and uniqueMember (rfc2307bis), and of groups that
-    are members."""
+    """Group DN to names of members: memberUid (rfc2307), member and uniqueMember (rfc2307bis), and members of nested groups."""
     names: dict[str, set[str]] = {}
     inside: dict[str, set[str]] = {}
     for group in groups:
@@ -187,7 +186,7 @@ def _members(groups: Sequence[Entry], users: Mapping[str, str]) -> dict[str, set
 
 
 def _below(dn: str, inside: Mapping[str, set[str]]) -> set[str]:
-    """The group and all groups in it, at any depth; a group that is in itself is no endless walk."""
+    """The group and all nested groups. A cycle is harmless."""
     seen: set[str] = set()
     waiting = [dn]
     while waiting:
@@ -213,7 +212,7 @@ def _without_rivals(
     what: str,
     remarks: list[str],
 ) -> list[tuple[Entry, _Account]]:
-    """Leaves out who shares a name or a number with another; the one that had both before stays, if it is one."""
+    """Leaves out accounts that share a name or number, except the one that had both before, if it is the only one."""
     rivals: dict[str | int, list[int]] = {}
     for at, (_, account) in enumerate(read):
         rivals.setdefault(name(account), []).append(at)
