@@ -1,6 +1,6 @@
-"""MailProg: leaves a mail for the container that sends it, and ends. slurmctld is never held up by a relay.
+"""MailProg: leaves a mail for the container that sends it, and ends, so slurmctld never waits for a relay.
 
-`python3 -m programs.mail.accept -s SUBJECT ADDRESS`, as slurmctld runs it. Nobody reads what this says: the other container counts.
+`python3 -m programs.mail.accept -s SUBJECT ADDRESS`, as slurmctld runs it. Nobody reads its output; the other container logs lost mails.
 """
 
 import os
