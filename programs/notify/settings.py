@@ -12,7 +12,7 @@ _OF_NODES = frozenset({"nodeDrain", "nodeResume"})
 
 @record
 class Receiver:
-    """A webhook or some mail addresses, and the news that go there."""
+    """A webhook or some mail addresses, and the news that they get."""
 
     name: str
     kind: str
@@ -21,11 +21,11 @@ class Receiver:
     """Mail addresses."""
     events: frozenset[str]
     accounts: frozenset[str]
-    """Empty, as users and partitions: all."""
+    """Empty means all; so do `users` and `partitions`."""
     users: frozenset[str]
     partitions: frozenset[str]
     only_asked: bool
-    """True: only jobs whose user has asked for it."""
+    """True: only jobs whose comment names this receiver."""
 
     @property
     def wants_jobs(self) -> bool:
@@ -37,7 +37,7 @@ class Receiver:
 
 
 def to_json(receivers: Iterable[Receiver]) -> str:
-    """The file. What has no order is sorted."""
+    """The content of the file. Sets are sorted."""
     written = [
         {
             "name": receiver.name,
@@ -55,7 +55,7 @@ def to_json(receivers: Iterable[Receiver]) -> str:
 
 
 def from_json(text: str) -> tuple[Receiver, ...]:
-    """What `to_json` has written. Raises ValueError, KeyError and TypeError for a text that is none of ours."""
+    """Reads what `to_json` wrote. Raises ValueError, KeyError and TypeError for any other text."""
     return tuple(_receiver(values) for values in json.loads(text))
 
 

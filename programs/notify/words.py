@@ -1,7 +1,7 @@
-"""What a message says, and how it is written for a webhook or a mail. Pure: programs/mail has the words about jobs.
+"""Writes messages for webhooks and mails. Pure: programs/mail has the words about jobs.
 
-Job names, paths and reasons are text of users. In Slack's format they are no link and no mention: &, < and > are escaped as Slack wants it,
-and a space without width follows each @ and ://, as Mattermost and others read mentions without brackets.
+Job names, paths and reasons come from users. In Slack's format they must not become links or mentions: &, < and > are escaped, and a
+zero-width space follows each @ and ://, as Mattermost and others read mentions without brackets.
 """
 
 import json
@@ -15,12 +15,12 @@ from slurm.records import record
 from .plan import Affected, Item, News
 
 LONGEST = 3000
-"""Characters of a message; Slack cuts texts of more than 4,000."""
+"""Most characters of a message. Slack cuts texts after 4,000."""
 _VALUE = 200
 _REASON, _NODES = 60, 40
-"""Characters of a reason and of a list of nodes in a title."""
+"""Most characters of a reason and of a list of nodes in a title."""
 _LISTED = 10
-"""Jobs of a user, and causes, that a message names."""
+"""Most jobs of a user, and causes, in a message."""
 _NOTHING = "\u200b"
 _WORDS = {"OUT_OF_MEMORY": "out of memory", "NODE_FAIL": "failed with their node", "TIMEOUT": "reached the time limit"}
 _STATES = {"drained": "takes no jobs", "draining": "takes no new jobs; its jobs run on for now", "down": "is down"}
@@ -28,7 +28,7 @@ _STATES = {"drained": "takes no jobs", "draining": "takes no new jobs; its jobs 
 
 @record
 class Message:
-    """One message in words."""
+    """The text of one message."""
 
     event: str
     title: str
@@ -37,13 +37,13 @@ class Message:
 
     @property
     def text(self) -> str:
-        """All of it as plain lines."""
+        """The message as plain lines."""
         lines = [f"{label + ':':<15}{value}" for label, value in self.facts]
         return "\n".join([f"{self.title}.", "", *lines, *(["", self.advice] if self.advice else [])])
 
 
 def write(news: News, cluster: str) -> Message:
-    """The words of a message."""
+    """The message of some news."""
     if news.item is not None:
         return _of_item(news.event, news.item)
     if news.affected is not None:
@@ -58,7 +58,7 @@ def write(news: News, cluster: str) -> Message:
 
 
 def slack(message: Message, cluster: str) -> str:
-    """The body of a post in Slack's format. Its title has the job's number and name."""
+    """The body of a post in Slack's format. The facts omit Job and Name, which the title has."""
     facts = [f"{label}: {escaped(_cut(value))}" for label, value in message.facts if label not in ("Job", "Name")]
     lines = [f"*{escaped(_cut(f'[{cluster}] {message.title}'))}*", *facts]
     if message.advice:
@@ -74,7 +74,7 @@ def plain_json(message: Message, cluster: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """A text in which nothing is a link or a mention. Source: Slack's "Formatting text for app surfaces"."""
+    """The text without links and mentions. Source: Slack's "Formatting text for app surfaces"."""
     safe = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"@|://", lambda match: f"{match[0]}{_NOTHING}", safe)
 
