@@ -1,6 +1,6 @@
-"""Decides which packages a version of the shared root lacks, and what came of an install. Pure.
+"""Decides which packages a version of the shared root lacks, and judges an install. Pure.
 
-The words are those of dpkg-query and apt-get, with LC_ALL=C.
+It parses the output of dpkg-query and apt-get with LC_ALL=C.
 """
 
 import re
@@ -20,7 +20,7 @@ _FULL = re.compile(r"No space left on device|Disk quota exceeded|You don't have 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the Job is to install, and where."""
+    """The packages to install, and the version to install them in."""
 
     version: str
     packages: tuple[str, ...]
@@ -28,12 +28,12 @@ class Wanted:
 
 
 def read_wanted(env: Mapping[str, str]) -> Wanted:
-    """The Job's variables. Raises KeyError for one that is missing."""
+    """Reads the Job's variables. Raises KeyError for a missing one."""
     return Wanted(env[variables.ROOT_VERSION], tuple(env[variables.ROOT_PACKAGES].split()))
 
 
 def find_missing(packages: Sequence[str], listing: str) -> list[str]:
-    """The packages that are not installed, or in another version than the named one. `listing` has lines of name, state and version."""
+    """Packages that are not installed, or not in the named version. `listing` has lines of name, state and version."""
     installed = {name: version for name, state, version in (line.split(" ") for line in listing.splitlines()) if state == "installed"}
 
     def is_there(package: str) -> bool:
@@ -44,7 +44,7 @@ def find_missing(packages: Sequence[str], listing: str) -> list[str]:
 
 
 class Outcome(Enum):
-    """What came of apt-get."""
+    """Result of apt-get."""
 
     DONE = auto()
     REFUSED = auto()
@@ -53,7 +53,7 @@ class Outcome(Enum):
 
 
 def judge(code: int, output: str, version: str) -> tuple[Outcome, str]:
-    """What came of an install with fresh lists, and a sentence for whoever deploys."""
+    """Judges an install with fresh lists. If it failed, the text tells the admin why."""
     if code == 0:
         return Outcome.DONE, ""
     if unknown := _tell_unknown(output):
