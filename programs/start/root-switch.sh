@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes a version of the shared root the one for new jobs and sessions, when it is there and a program runs in it; else the old one stays.
-# Jobs and sessions that run keep the version they have.
+# Makes a version of the shared root current for new jobs and sessions, once it is filled and a program runs in it; else the old one stays.
+# Running jobs and sessions keep their version.
 set -euo pipefail
 say() { printf 'root-switch.sh: %s\n' "$*" >&2; }
 shared=/shared
