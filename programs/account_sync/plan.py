@@ -74,9 +74,9 @@ class Usage:
     """What is in use, from a fresh reading of slurmctld."""
 
     members: frozenset[Member]
-    """Of running and waiting jobs."""
+    """Account and user of running and waiting jobs."""
     qos: frozenset[str]
-    """Of running and waiting jobs, and of partitions."""
+    """QOS of running and waiting jobs, and of partitions."""
     of_strangers: frozenset[str] = frozenset()
     """Accounts of jobs whose user has no name any more, such as a user who left the directory: it can be any user of the account."""
 

@@ -32,7 +32,7 @@ EARLY_S = 1
 _LOOK_S = 1
 _MOST_ROUNDS = 8
 _MOST_COMMANDS = 400
-"""In one tick. The next tick does the rest."""
+"""Most commands in one tick. The next tick continues."""
 _SYSTEM = Path("/etc/passwd")
 _PASSWD = Path(f"{paths.USERS}/passwd")
 """The file of people. The image's own users are in the system's file; some have higher uids than people."""

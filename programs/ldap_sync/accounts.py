@@ -64,7 +64,7 @@ class Accounts:
 
     def to_json(self) -> str:
         """The text that `from_json` reads."""
-        parts = {"users": [asdict(each) for each in self.users.values()], "groups": [asdict(each) for each in self.groups.values()]}
+        parts = {"users": [asdict(user) for user in self.users.values()], "groups": [asdict(group) for group in self.groups.values()]}
         return json.dumps(parts, indent=0) + "\n"
 
     @classmethod
@@ -103,7 +103,7 @@ class Merged:
     keys: Mapping[str, str]
     """User name to key lines; no file for a user without keys."""
     remarks: tuple[str, ...]
-    """Who was left out, and why."""
+    """Accounts that were left out, with the reason."""
 
 
 def merge(configured: Configured, directory: Accounts) -> Merged:

@@ -29,7 +29,7 @@ class Item:
     states: Mapping[str, int]
     """Tasks by state."""
     since: float
-    """When the first of them was read."""
+    """When the first task was read, in seconds since 1970."""
     is_left: bool = False
     """True for an array with tasks that wait or run."""
 

@@ -26,7 +26,7 @@ PAYLOAD = "payload"
 
 @record
 class State:
-    """What the last rounds have read."""
+    """How far Slurm is read, and what waits to be reported."""
 
     began: float
     """Runs that ended before are no news. In seconds since 1970, as is `since`."""
