@@ -1,1 +1,1 @@
-"""Slurm's accounts, users and QOS kept as the config has them: the program of the `accounts` container beside slurmdbd (`run`)."""
+"""Keeps Slurm's accounts, users and QOS as the config has them: the `accounts` container beside slurmdbd. Entry: run.py."""

@@ -1,7 +1,6 @@
-"""What sacctmgr sets and shows of an association and of a QOS: one table, and one way to write each value so that two can be compared.
+"""The settings of an association and of a QOS, and one spelling for each value, so that two can be compared.
 
-`sacctmgr show` spells values in its own way (minutes as 01:30:00, mem as 10G, no limit as nothing), and lower-cases some texts. Facts of
-26.05.5, found with the real program.
+`sacctmgr show` prints minutes as 01:30:00, memory as 10G and no limit as nothing, and lower-cases some texts (measured on 26.05.5).
 """
 
 import re
@@ -17,15 +16,15 @@ class Field:
     """One setting."""
 
     option: str
-    """What `sacctmgr add` and `modify` call it."""
+    """Its name in `sacctmgr add` and `modify`."""
     column: str
-    """What `sacctmgr show format=` calls it."""
+    """Its name in `sacctmgr show format=`."""
     kind: str = "number"
     """`number`, `decimal`, `minutes`, `seconds`, `clock`, `tres`, `names` or `word`."""
     default: str = ""
-    """As it is shown where nobody set it."""
+    """What sacctmgr shows while nobody has set it."""
     cleared: str = "-1"
-    """What takes it back to the default. TRES are cleared one by one instead."""
+    """The value that resets it to the default. TRES are cleared one by one instead."""
 
 
 _LIMITS = (
@@ -82,28 +81,28 @@ _TIME = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)")
 
 
 def read(fields: tuple[Field, ...], columns: list[str]) -> dict[str, str]:
-    """Settings from the columns of `sacctmgr show`, in the order of the fields. Raises ValueError for a text of another kind."""
+    """Reads the columns of `sacctmgr show`, in the order of the fields. Raises ValueError for a text of another kind."""
     return plain(fields, {field.option: text for field, text in zip(fields, columns, strict=True)})
 
 
 def plain(fields: tuple[Field, ...], settings: Settings) -> dict[str, str]:
-    """The same settings, each in one spelling, without those at their default. Raises ValueError for a text of another kind."""
+    """The settings in their one spelling, without defaults. Raises ValueError for a text of another kind."""
     values = ((field, _plain(field.kind, settings.get(field.option, ""))) for field in fields)
     return {field.option: value for field, value in values if value != field.default and value}
 
 
 def changes(fields: tuple[Field, ...], wanted: Settings, present: Settings) -> tuple[tuple[str, str], ...]:
-    """The options that make `present` into `wanted`, both as `plain` gives them; nothing when they are equal."""
-    found: list[tuple[str, str]] = []
+    """The options that turn `present` into `wanted`. Both are results of `plain`."""
+    changed: list[tuple[str, str]] = []
     for field in fields:
         new, old = wanted.get(field.option, ""), present.get(field.option, "")
         if new != old:
-            found.append((field.option, _tres_change(new, old) if field.kind == "tres" else new or field.cleared))
-    return tuple(found)
+            changed.append((field.option, _tres_change(new, old) if field.kind == "tres" else new or field.cleared))
+    return tuple(changed)
 
 
 def _tres_change(new: str, old: str) -> str:
-    """sacctmgr lays new TRES over the old ones: those that go are named, with -1."""
+    """sacctmgr adds new TRES to the old ones, so removed TRES are set to -1."""
     wanted, present = _pairs(new), _pairs(old)
     gone = {name: "-1" for name in present if name not in wanted}
     return ",".join(f"{name}={value}" for name, value in sorted({**wanted, **gone}.items()))
@@ -136,14 +135,14 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 def _amount(name: str, value: str) -> str:
-    """Memory in MiB, as sacctmgr reads it without a unit. Source: sacctmgr(1), TRES."""
+    """Memory is in MiB, sacctmgr's default unit. Source: sacctmgr(1), TRES."""
     if name == "mem" and value[-1:] in _MIB:
         return str(round(float(value[:-1]) * _MIB[value[-1]]))
     return str(int(value))
 
 
 def _seconds(text: str, unit: int) -> int:
-    """Of `1-12:30:00`, `00:30:00`, or a number of that unit."""
+    """Reads `1-12:30:00`, `00:30:00`, or a number of `unit` seconds."""
     if text.isdecimal():
         return int(text) * unit
     match = _TIME.fullmatch(text)

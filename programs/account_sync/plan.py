@@ -1,9 +1,7 @@
-"""Decides which commands make Slurm's accounts, users and QOS what the config wants. Pure: it reads nothing, writes nothing, keeps nothing.
+"""Decides which commands bring Slurm's accounts, users and QOS to what the config wants. Pure.
 
-Ours is what carries our mark in Slurm itself: the comment of an association, the start of a QOS's description. What is in the config
-becomes ours; what is ours and no longer in the config goes; all else is others' and is left alone. What goes is closed for new jobs
-first, and removed only by a reading that shows it closed and without a job: so no job loses what it runs under, and a run that was
-killed between any two commands is finished by the next one.
+Our mark in Slurm (an association's comment, the start of a QOS's description) tells our entries from those of others, which stay. An entry
+that leaves the config is closed for new jobs first. A later reading that shows it closed and without jobs removes it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,13 +13,13 @@ MARK = "slipway"
 ROOT = "root"
 NORMAL = "normal"
 _BATCH = 500
-"""Names of one command."""
+"""Names in one command."""
 _MOST_SHOWN = 5
 
 
 @dataclass(frozen=True)
 class Account:
-    """One account. sacctmgr makes capitals small in texts, in those of a QOS too."""
+    """One account. sacctmgr lower-cases its texts, and those of a QOS."""
 
     parent: str = ROOT
     description: str = ""
@@ -56,7 +54,7 @@ Member = tuple[str, str]
 
 @dataclass(frozen=True)
 class State:
-    """Accounts, associations and QOS by name: as they are wanted, or as they are in Slurm."""
+    """Accounts, associations and QOS by name, as the config wants them or as Slurm has them."""
 
     accounts: Mapping[str, Account]
     members: Mapping[Member, Association]
@@ -64,32 +62,32 @@ class State:
     defaults: Mapping[str, str]
     """User to default account."""
     foreign: frozenset[str] = frozenset()
-    """In Slurm: accounts that have associations of a kind that we never make, such as one of a partition or of another cluster."""
+    """In Slurm: accounts with associations that we never make, such as one of a partition or of another cluster."""
     is_registered: bool = True
-    """In Slurm: False until slurmctld has made itself known to slurmdbd, before which there is nothing to put accounts in."""
+    """In Slurm: False until slurmctld has registered with slurmdbd. Before that, no account can be added."""
     unknown: frozenset[str] = frozenset()
-    """Wanted: accounts whose users could not all be told, so that nobody is taken out of them."""
+    """Wanted: accounts whose users are not all known. Nobody is removed from these."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What is in use, by a fresh reading of slurmctld."""
+    """What is in use, from a fresh reading of slurmctld."""
 
     members: frozenset[Member]
-    """Of running and waiting jobs."""
+    """Account and user of running and waiting jobs."""
     qos: frozenset[str]
-    """Of running and waiting jobs, and of partitions."""
+    """QOS of running and waiting jobs, and of partitions."""
     of_strangers: frozenset[str] = frozenset()
-    """Accounts of jobs whose user has no name any more, as who has left the directory: it can be any of the account's."""
+    """Accounts of jobs whose user has no name any more, such as a user who left the directory: it can be any user of the account."""
 
     def has(self, account: str, user: str) -> bool:
-        """True when a job of the user may have the account."""
+        """True when a job of the user may use the account."""
         return (account, user) in self.members or account in self.of_strangers
 
 
 @dataclass(frozen=True)
 class Change:
-    """One command: names that get the same."""
+    """One command, for names that get the same options."""
 
     verb: str
     """`add`, `modify` or `delete`."""
@@ -111,48 +109,48 @@ class Plan:
 
     changes: tuple[Change, ...]
     waiting: tuple[str, ...]
-    """A line for each thing that goes later."""
+    """A line for each removal that has to wait."""
     is_busy: bool = False
-    """True when something is closed and goes once it is known to be unused."""
+    """True when a closed entry is removed as soon as it is known to be unused."""
     is_early: bool = False
-    """True while there is nothing to put accounts in."""
+    """True while slurmctld has not registered with slurmdbd."""
 
 
 def plan_accounts(wanted: State, present: State, usage: Usage | None) -> Plan:
-    """The commands of one round. `usage` None: slurmctld was not asked or is silent, so that everything counts as in use.
+    """The commands of one round. Without `usage` (slurmctld was not asked, or is silent) everything counts as in use.
 
-    A round may leave some for the next, such as what it closes first: no changes are the end.
+    A round may leave work for the next one: the work is done when a plan has no changes.
     """
     wanted = _with_kept(wanted, present)
-    made = _make_qos(wanted, present)
+    commands = _make_qos(wanted, present)
     if not present.is_registered:
-        return Plan(tuple(made), ("slurmctld has not made itself known to slurmdbd yet",), is_early=True)
-    made += [*_make_accounts(wanted, present), *_make_members(wanted, present)]
+        return Plan(tuple(commands), ("slurmctld has not made itself known to slurmdbd yet",), is_early=True)
+    commands += [*_make_accounts(wanted, present), *_make_members(wanted, present)]
     members = _go_members(wanted, present, usage)
     accounts = _go_accounts(wanted, present)
     qos = _go_qos(wanted, present, usage)
     leaving = {(change.account, name) for change in members.changes if change.verb == "delete" for name in change.names}
-    made += _set_defaults(wanted, present, leaving)
-    goings = (members, accounts, qos)
+    commands += _set_defaults(wanted, present, leaving)
+    removals = (members, accounts, qos)
     return Plan(
-        (*made, *(change for each in goings for change in each.changes)),
-        tuple(line for each in goings for line in each.waiting),
-        any(each.is_busy for each in goings),
+        (*commands, *(change for removal in removals for change in removal.changes)),
+        tuple(line for removal in removals for line in removal.waiting),
+        any(removal.is_busy for removal in removals),
     )
 
 
 def some(names: Sequence[str]) -> str:
-    """The first few names, and how many more."""
+    """The first few names and the number of the others."""
     more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
     return f"{', '.join(names[:_MOST_SHOWN])}{more}"
 
 
 def _with_kept(wanted: State, present: State) -> State:
-    """What is wanted beside the config: users whom nobody can be sure to have left, and the QOS `normal`, which never goes."""
+    """Adds users who may still be in their account, and the QOS `normal`, which is never removed."""
     unsure = {
-        member: each
-        for member, each in present.members.items()
-        if each.is_ours and member[0] in wanted.unknown and member not in wanted.members
+        member: association
+        for member, association in present.members.items()
+        if association.is_ours and member[0] in wanted.unknown and member not in wanted.members
     }
     normal = present.qos.get(NORMAL)
     released = {NORMAL: Qos("Normal QOS default")} if normal and normal.is_ours and NORMAL not in wanted.qos else {}
@@ -160,24 +158,24 @@ def _with_kept(wanted: State, present: State) -> State:
 
 
 def _make_qos(wanted: State, present: State) -> list[Change]:
-    """New QOS first, without whom they preempt: that may be one of them."""
+    """Adds new QOS without Preempt first, as they may preempt each other."""
     new = [
-        (name, (("Description", each.description), *changes(QOS, _without(each.settings, "Preempt"), {})))
-        for name, each in wanted.qos.items()
+        (name, (("Description", qos.description), *changes(QOS, _without(qos.settings, "Preempt"), {})))
+        for name, qos in wanted.qos.items()
         if name not in present.qos
     ]
     changed: list[tuple[str, tuple[tuple[str, str], ...]]] = []
-    for name, each in wanted.qos.items():
+    for name, qos in wanted.qos.items():
         if name in present.qos:
             old = present.qos[name]
-            marked = () if old.description.lower() == each.description.lower() else (("Description", each.description),)
-            changed.append((name, (*marked, *changes(QOS, each.settings, old.settings))))
+            marked = () if old.description.lower() == qos.description.lower() else (("Description", qos.description),)
+            changed.append((name, (*marked, *changes(QOS, qos.settings, old.settings))))
     return [*_batches("add", "qos", new), *_batches("modify", "qos", changed)]
 
 
 def _make_accounts(wanted: State, present: State) -> list[Change]:
-    """Parents before children, so that an account is added or moved below one that is in its place already."""
-    made: list[Change] = []
+    """Parents before children: an account is only added or moved below a parent that is in place."""
+    commands: list[Change] = []
     by_depth: dict[int, list[str]] = {}
     for name in wanted.accounts:
         by_depth.setdefault(_depth(wanted, name), []).append(name)
@@ -188,12 +186,12 @@ def _make_accounts(wanted: State, present: State) -> list[Change]:
             for name in by_depth[depth]
             if name in present.accounts
         ]
-        made += [*_batches("add", "account", new), *_batches("modify", "account", old)]
-    return made
+        commands += [*_batches("add", "account", new), *_batches("modify", "account", old)]
+    return commands
 
 
 def _account_options(name: str, wanted: Account, present: Account | None) -> tuple[tuple[str, str], ...]:
-    """What differs. Without words of one's own Slurm describes an account by its name, and its organization by its parent's."""
+    """The options that differ. By default Slurm uses the account's name as its description, and the parent's name as its organization."""
     own_name, own_parent = name, name if wanted.parent == ROOT else wanted.parent
     old = present or Account("", own_name, own_parent, {}, is_ours=False)
     pairs = (
@@ -210,7 +208,7 @@ def _account_options(name: str, wanted: Account, present: Account | None) -> tup
 
 
 def _make_members(wanted: State, present: State) -> list[Change]:
-    made: list[Change] = []
+    commands: list[Change] = []
     accounts: dict[str, list[str]] = {account: [] for account in wanted.accounts}
     for account, user in wanted.members:
         accounts.setdefault(account, []).append(user)
@@ -225,14 +223,14 @@ def _make_members(wanted: State, present: State) -> list[Change]:
             if old := present.members.get((account, user)):
                 marked = () if old.is_ours else (("Comment", MARK),)
                 changed.append((user, (*marked, *changes(ASSOCIATION, wanted.members[account, user].settings, old.settings))))
-        made += [*_batches("add", "user", new, account), *_batches("modify", "user", changed, account)]
-    return made
+        commands += [*_batches("add", "user", new, account), *_batches("modify", "user", changed, account)]
+    return commands
 
 
 def _set_defaults(wanted: State, present: State, leaving: set[Member]) -> list[Change]:
-    """Users' default accounts; also of those who leave theirs and have another, for Slurm removes no association that is a default.
+    """Sets users' default accounts. A user who leaves the default gets another first: Slurm removes no default association.
 
-    A new user has the account that comes first until the next round.
+    A new user's default is the first account until the next round.
     """
     having: dict[str, set[str]] = {}
     for account, user in {*present.members, *wanted.members} - leaving:
@@ -252,13 +250,13 @@ def _set_defaults(wanted: State, present: State, leaving: set[Member]) -> list[C
 
 
 def _go_members(wanted: State, present: State, usage: Usage | None) -> Plan:
-    """Takes our users out of accounts where the config no longer has them."""
+    """Removes our users from accounts where the config no longer lists them."""
     closing: dict[str, list[str]] = {}
     removing: dict[str, list[str]] = {}
     busy: dict[str, list[str]] = {}
-    for (account, user), each in sorted(present.members.items()):
-        if each.is_ours and (account, user) not in wanted.members:
-            if each.settings.get("MaxSubmitJobs") != "0":
+    for (account, user), association in sorted(present.members.items()):
+        if association.is_ours and (account, user) not in wanted.members:
+            if association.settings.get("MaxSubmitJobs") != "0":
                 closing.setdefault(account, []).append(user)
             elif usage is None or usage.has(account, user):
                 busy.setdefault(account, []).append(user)
@@ -278,36 +276,36 @@ def _go_members(wanted: State, present: State, usage: Usage | None) -> Plan:
 
 
 def _go_accounts(wanted: State, present: State) -> Plan:
-    """Removes our accounts once they are empty: Slurm would remove all below them with them."""
-    going = {name for name, each in present.accounts.items() if each.is_ours and name not in wanted.accounts and name != ROOT}
+    """Removes our accounts once they are empty: Slurm would remove everything below them, too."""
+    going = {name for name, old in present.accounts.items() if old.is_ours and name not in wanted.accounts and name != ROOT}
     inside: dict[str, set[str]] = {name: set() for name in going}
-    others: dict[str, set[str]] = {name: set() for name in going}
-    for (account, user), each in present.members.items():
+    foreign: dict[str, set[str]] = {name: set() for name in going}
+    for (account, user), association in present.members.items():
         if account in going:
-            (inside if each.is_ours else others)[account].add(f"user {user}")
-    for name, each in present.accounts.items():
-        if each.parent in going:
-            (inside if each.is_ours else others)[each.parent].add(f"account {name}")
+            (inside if association.is_ours else foreign)[account].add(f"user {user}")
+    for name, child in present.accounts.items():
+        if child.parent in going:
+            (inside if child.is_ours else foreign)[child.parent].add(f"account {name}")
     for name in going & present.foreign:
-        others[name].add("associations of a partition or of another cluster")
-    empty = [(name, ()) for name in sorted(going) if not inside[name] and not others[name]]
-    kept = [f"account {name}: stays, others have put into it: {some(sorted(others[name]))}" for name in sorted(going) if others[name]]
-    return Plan(tuple(_batches("delete", "account", empty)), tuple(kept))
+        foreign[name].add("associations of a partition or of another cluster")
+    empty = [(name, ()) for name in sorted(going) if not inside[name] and not foreign[name]]
+    waiting = [f"account {name}: stays, others have put into it: {some(sorted(foreign[name]))}" for name in sorted(going) if foreign[name]]
+    return Plan(tuple(_batches("delete", "account", empty)), tuple(waiting))
 
 
 def _go_qos(wanted: State, present: State, usage: Usage | None) -> Plan:
-    """Removes our QOS once no association, no job and no partition has them."""
+    """Removes our QOS once no association, job or partition uses them."""
     closing: list[str] = []
     removing: list[str] = []
     waiting: list[str] = []
     is_busy = False
     used = _used_qos(present)
-    for name, each in sorted(present.qos.items()):
-        if not each.is_ours or name in wanted.qos or name == NORMAL:
+    for name, qos in sorted(present.qos.items()):
+        if not qos.is_ours or name in wanted.qos or name == NORMAL:
             continue
         if users := used.get(name):
             waiting.append(f"QOS {name}: stays, it is used by {some(sorted(users))}")
-        elif each.settings.get("GrpSubmitJobs") != "0":
+        elif qos.settings.get("GrpSubmitJobs") != "0":
             closing.append(name)
         elif usage is None or name in usage.qos:
             is_busy = True
@@ -320,12 +318,12 @@ def _go_qos(wanted: State, present: State, usage: Usage | None) -> Plan:
 
 
 def _used_qos(present: State) -> dict[str, set[str]]:
-    """QOS to who names it. What is ours stops naming it in this round, so that it can go in the next."""
+    """QOS to its users. Our own entries drop it in this round, so the next round can remove it."""
     used: dict[str, set[str]] = {}
     named: Iterable[tuple[str, Settings]] = [
-        *((f"account {name}", each.settings) for name, each in present.accounts.items()),
-        *((f"user {user} in {account}", each.settings) for (account, user), each in present.members.items()),
-        *((f"QOS {name}", {"QosLevel": each.settings.get("Preempt", "")}) for name, each in present.qos.items()),
+        *((f"account {name}", account.settings) for name, account in present.accounts.items()),
+        *((f"user {user} in {account}", association.settings) for (account, user), association in present.members.items()),
+        *((f"QOS {name}", {"QosLevel": qos.settings.get("Preempt", "")}) for name, qos in present.qos.items()),
     ]
     for who, settings in named:
         for name in {*settings.get("QosLevel", "").split(","), settings.get("DefaultQOS", "")} - {""}:
@@ -345,7 +343,7 @@ def _without(settings: Settings, option: str) -> dict[str, str]:
 
 
 def _batches(verb: str, kind: str, wanted: Iterable[tuple[str, tuple[tuple[str, str], ...]]], account: str = "") -> list[Change]:
-    """As few commands as there are different options; none for what has nothing to change."""
+    """One command for all names with the same options; none for a name without changes."""
     groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for name, options in wanted:
         if options or verb == "delete":

@@ -1,7 +1,6 @@
-"""The program of the `accounts` container: keeps Slurm's accounts, users and QOS as a file says, every 30 s and at once when it changes.
+"""The program of the `accounts` container: syncs Slurm's accounts, users and QOS with a file, every 30 s and when the file changes.
 
-`python3 -m programs.account_sync.run FILE`, as SlurmUser. It keeps no state: what is ours is marked in Slurm. It logs what it changes, what
-has to wait and why, and each outage once. Only a signal ends it, at any point of its work.
+`python3 -m programs.account_sync.run FILE`, as SlurmUser. It keeps no state: Slurm has our marks. Only a signal ends it.
 """
 
 import grp
@@ -29,18 +28,18 @@ from .wanted import read_wanted
 PERIOD_S = 30
 RETRY_S = 5
 EARLY_S = 1
-"""Until slurmdbd and slurmctld are there: where associations are enforced, users cannot submit jobs before they have theirs."""
+"""Until slurmdbd and slurmctld answer: where associations are enforced, users cannot submit jobs without one."""
 _LOOK_S = 1
 _MOST_ROUNDS = 8
 _MOST_COMMANDS = 400
-"""Of one tick; the rest is done in the next."""
+"""Most commands in one tick. The next tick continues."""
 _SYSTEM = Path("/etc/passwd")
 _PASSWD = Path(f"{paths.USERS}/passwd")
-"""Where people are; the image's own users, some of which have higher numbers than people, are in the system's file."""
+"""The file of people. The image's own users are in the system's file; some have higher uids than people."""
 
 
 class Reporter:
-    """Says a line when it is new, and nothing while it stays true."""
+    """Logs a line when it becomes true, and does not repeat it."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
@@ -50,7 +49,7 @@ class Reporter:
         self._write(line)
 
     def states(self, subject: str, lines: Collection[str]) -> None:
-        """The lines that are true of a subject now; lines that were logged before are not repeated."""
+        """Logs the lines that are newly true of a subject."""
         for line in dict.fromkeys(lines):
             if line not in self._said.get(subject, ()):
                 self._write(line)
@@ -58,7 +57,7 @@ class Reporter:
 
 
 def converge(wanted: State, slurm: Slurm, reporter: Reporter) -> int:
-    """Rounds of reading, planning and acting, until nothing is left or nothing gets on. Gives the seconds until the next look.
+    """Reads, plans and acts until nothing is left to do or no command succeeds. Returns the seconds until the next look.
 
     Raises SlurmError when slurmdbd does not answer.
     """
@@ -69,7 +68,7 @@ def converge(wanted: State, slurm: Slurm, reporter: Reporter) -> int:
         todo, left, refused = plan.changes[:left], left - len(plan.changes), dict[Change, str]()
         for change in todo:
             refused |= apply(change, slurm, reporter)
-        # What was refused may go once the rest is done, so another round is worth it as long as there was a rest.
+        # A refused change may succeed after the others, so another round is worth it if any command succeeded.
         if left <= 0 or sum(len(change.names) for change in refused) == sum(len(change.names) for change in todo):
             break
     reporter.states("waiting", plan.waiting)
@@ -81,13 +80,13 @@ def converge(wanted: State, slurm: Slurm, reporter: Reporter) -> int:
 
 
 def plan_round(wanted: State, slurm: Slurm, reporter: Reporter) -> Plan:
-    """The plan of one reading; slurmctld is asked only when something is to go."""
+    """The plan of one reading. Asks slurmctld only when something is to be removed."""
     present = slurm.present()
     plan = plan_accounts(wanted, present, None)
     if not plan.is_busy:
         return plan
     try:
-        # After the reading that showed it closed: a job that was let in before is seen now.
+        # After the reading that showed it closed, so a job that was accepted before is seen.
         usage = slurm.usage()
     except SlurmError as error:
         reporter.states("usage", [f"slurmctld does not answer, so everything counts as in use: {error}"])
@@ -97,7 +96,7 @@ def plan_round(wanted: State, slurm: Slurm, reporter: Reporter) -> Plan:
 
 
 def apply(change: Change, slurm: Slurm, reporter: Reporter) -> dict[Change, str]:
-    """Makes a change; a refused one in halves, so that one name does not hold up the others. Gives what stays refused, and why."""
+    """Makes a change. Splits a refused one in halves, so that one name does not block the others. Returns what stays refused, and why."""
     try:
         slurm.apply(change)
     except Refused as error:
@@ -115,27 +114,27 @@ class Directory:
 
     @cached_property
     def users(self) -> list[pwd.struct_passwd]:
-        """All users. Raises OSError where their file cannot be read, which the C library takes for an empty one."""
+        """All users. Raises OSError if their file cannot be read: the C library treats that as an empty file."""
         if _PASSWD.parent.is_dir():
             _PASSWD.read_bytes()
         return pwd.getpwall()
 
     def members_of(self, group: str) -> set[str] | None:
-        """Users of a group, those too who have it as their own; None when there is no such group, or nobody answers."""
+        """Users of a group, including those whose primary group it is. None if there is no such group or the directory does not answer."""
         try:
-            found = grp.getgrnam(group)
+            entry = grp.getgrnam(group)
         except (KeyError, OSError):
             return None
-        return {*found.gr_mem, *(user.pw_name for user in self.users if user.pw_gid == found.gr_gid)}
+        return {*entry.gr_mem, *(user.pw_name for user in self.users if user.pw_gid == entry.gr_gid)}
 
     def people(self) -> list[str]:
-        """All users but those of the system."""
+        """All users except those of the system."""
         system = {line.partition(":")[0] for line in _SYSTEM.read_text().splitlines()}
         return [user.pw_name for user in self.users if user.pw_uid >= LEAST_ID and user.pw_name not in system]
 
 
 def tick(file: Path, reporter: Reporter) -> int:
-    """One look at the file and at Slurm, and what follows from it. Gives the seconds until the next."""
+    """Reads the file and Slurm, and makes the changes. Returns the seconds until the next tick."""
     try:
         settings = from_json(file.read_text())
         directory = Directory()
@@ -159,7 +158,7 @@ def tick(file: Path, reporter: Reporter) -> int:
 
 
 def content(file: Path) -> bytes:
-    """What is in the file; nothing while it cannot be read."""
+    """The content of the file; empty while it cannot be read."""
     try:
         return file.read_bytes()
     except OSError:
@@ -167,7 +166,7 @@ def content(file: Path) -> bytes:
 
 
 def main() -> None:
-    # Python as process 1 would not end on SIGTERM. Ending at once is safe at any point: the next run finishes what this one began.
+    # Python as process 1 ignores SIGTERM. Ending at once is safe at any point: the next run finishes the work.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end_at_once)
     file = Path(sys.argv[1])

@@ -1,7 +1,4 @@
-"""Slurm through its own commands: sacctmgr for what is in slurmdbd, squeue and scontrol for what is in use. Thin: it decides nothing.
-
-Every call has a deadline in seconds. Whatever goes wrong is told in Slurm's own words.
-"""
+"""Calls Slurm's commands: sacctmgr for what slurmdbd has, squeue and scontrol for what is in use. Thin: it decides nothing."""
 
 from slurm.commands import SlurmError, call
 
@@ -14,18 +11,18 @@ _QOS_COLUMNS = ("name", *(field.column for field in QOS), "description")
 
 
 class Refused(Exception):
-    """Slurm answers, and does not make this change; with its own words."""
+    """Slurm refused this change. The text is Slurm's own."""
 
 
 class Slurm:
-    """One cluster, as the commands in this container reach it. Run it as SlurmUser: others may not change accounts."""
+    """One cluster. Run it as SlurmUser: others may not change accounts."""
 
     def __init__(self, cluster: str) -> None:
         self.cluster = cluster
 
     def present(self) -> State:
-        """All accounts, associations and QOS. Limits are an association's own, without those that it has from its parents."""
-        words = {row[0]: row[1:] for row in _show("account", ("account", "organization", "description"))}
+        """All accounts, associations and QOS. Limits inherited from parents are left out."""
+        texts = {row[0]: row[1:] for row in _show("account", ("account", "organization", "description"))}
         rows = _show("association", _ASSOCIATION_COLUMNS, "WOPLimits")
         accounts: dict[str, Account] = {}
         members: dict[Member, Association] = {}
@@ -37,14 +34,14 @@ class Slurm:
             elif user:
                 members[account, user] = Association(settings, comment == MARK)
             else:
-                organization, description = words.get(account, ("", ""))
+                organization, description = texts.get(account, ("", ""))
                 accounts[account] = Account(parent, description, organization, settings, comment == MARK)
         defaults = dict(_show("user", ("user", "defaultaccount")))
         qos = {name: Qos(description, read(QOS, columns)) for name, *columns, description in _show("qos", _QOS_COLUMNS)}
         return State(accounts, members, qos, defaults, frozenset(foreign), is_registered=bool(accounts))
 
     def usage(self) -> Usage:
-        """What jobs and partitions have, by slurmctld."""
+        """What jobs and partitions use, from slurmctld."""
         jobs = [line.split("|") for line in _call("squeue", "--all", "--noheader", "--format=%a|%u|%U|%q").splitlines()]
         partitions = _call("scontrol", "--all", "--oneliner", "show", "partitions").splitlines()
         if not partitions:
@@ -60,7 +57,7 @@ class Slurm:
             raise SlurmError("squeue said something else than accounts, users and QOS of jobs") from None
 
     def apply(self, change: Change) -> None:
-        """Makes one change. Raises Refused, or SlurmError when slurmdbd is away."""
+        """Makes one change. Raises Refused, or SlurmError if slurmdbd does not answer."""
         try:
             _call(*command(change, self.cluster))
         except SlurmError as error:
@@ -69,7 +66,7 @@ class Slurm:
 
 
 def command(change: Change, cluster: str) -> list[str]:
-    """A change as sacctmgr wants it. An account is removed with its record, not only from the cluster: so no cluster is named then."""
+    """The command of a change. It names no cluster to delete an account, so that sacctmgr removes the account's record, too."""
     names = ",".join(change.names)
     inside = [f"account={change.account}"] if change.account else []
     options = [f"{option}={value}" for option, value in change.options]
@@ -82,7 +79,7 @@ def command(change: Change, cluster: str) -> list[str]:
 
 
 def _show(entity: str, columns: tuple[str, ...], *more: str) -> list[list[str]]:
-    """Rows of columns; the last column may hold what separates them."""
+    """Rows of columns. The last column may contain the separator."""
     text = _call("sacctmgr", "-nP", "show", entity, *more, f"format={','.join(columns)}")
     rows = [line.split("|", len(columns) - 1) for line in text.splitlines() if line]
     if any(len(row) != len(columns) for row in rows):

@@ -1,6 +1,6 @@
-"""From the program's file to what is wanted now: the members of unix groups are looked up here, by the functions given.
+"""Turns the rendered file into the wanted state, and looks up the members of unix groups.
 
-A group that cannot be found is not an empty one: a directory that does not answer looks the same, so nobody leaves its account then.
+A missing group does not count as empty, as it looks the same as a directory that does not answer: nobody leaves its account.
 """
 
 import re
@@ -16,8 +16,8 @@ _USER = re.compile(r"[a-z_][a-z0-9_.-]*\$?")
 def read_wanted(
     settings: Settings, members_of: Callable[[str], Collection[str] | None], directory: Callable[[], Collection[str]]
 ) -> tuple[State, list[str]]:
-    """What is wanted, and lines about what could not be looked up. `members_of` gives None for a group that it cannot find; `directory`
-    all people, for a config that says they are not all in it. Raises ValueError for settings that are none of sacctmgr's.
+    """The wanted state, and a line for each failed lookup. `members_of` returns None for a group that it cannot find, `directory` all
+    people, for a config that does not list them all. Raises ValueError for settings that are none of sacctmgr's.
     """
     notes: list[str] = []
     unknown: set[str] = set()
@@ -27,11 +27,11 @@ def read_wanted(
         accounts[name] = Account(account.parent, account.description, account.organization, plain(ASSOCIATION, account.settings))
         users = list(account.users)
         for group in account.groups:
-            found = members_of(group)
-            if found is None:
+            group_members = members_of(group)
+            if group_members is None:
                 unknown.add(name)
                 notes.append(f"group {group} of account {name} cannot be found; nobody leaves the account until it can")
-            users += sorted(found or ())
+            users += sorted(group_members or ())
         for user in dict.fromkeys(users):
             if _USER.fullmatch(user) is None:
                 notes.append(f"user {user!r} of account {name} is left out: Slurm keeps user names in lower case")
@@ -46,7 +46,7 @@ def read_wanted(
         if unknown or settings.directory:
             unknown.add(default)
         placed = {user for _, user in members}
-        # While a group is unknown, who seems to be in no account may be in that one.
+        # While a group is unknown, a user without an account may belong to that group's account.
         for user in people if unknown <= {default} else ():
             if user not in placed and _USER.fullmatch(user) and user != ROOT:
                 members[default, user] = Association()
@@ -54,7 +54,7 @@ def read_wanted(
     for daemon in settings.daemons:
         members[ROOT, daemon] = Association()
         defaults[daemon] = ROOT
-    qos = {name: _qos(each) for name, each in settings.qos.items()}
+    qos = {name: _qos(wanted) for name, wanted in settings.qos.items()}
     return State(accounts, members, qos, defaults, unknown=frozenset(unknown)), notes
 
 

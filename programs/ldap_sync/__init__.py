@@ -1,2 +1,2 @@
-"""The program `identity`: users from the config and from LDAP, as the files that every pod reads. Beside the standard library it needs
-python-ldap, which the Slurm image has; `directory` alone imports it."""
+"""The program `identity`: writes users of the config and of LDAP to the files that every pod reads. Only `directory` imports python-ldap,
+which the Slurm image has."""

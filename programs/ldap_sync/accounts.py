@@ -1,6 +1,6 @@
-"""Users and groups of LDAP once they have been judged, and the files that pods read: those of the config and of LDAP together.
+"""Checked users and groups of LDAP, and the files that pods read, which merge them with those of the config.
 
-An account that could break a line of these files cannot be made.
+An account that could break a line of these files raises ValueError.
 """
 
 import json
@@ -33,7 +33,7 @@ class User:
     """The person's full name."""
     shell: str = "/bin/bash"
     keys: tuple[str, ...] = ()
-    """Public keys, a line each."""
+    """Public keys, one line each."""
 
     def __post_init__(self) -> None:
         fits = is_name(self.name) and 0 < self.uid <= MOST_ID and 0 < self.gid <= MOST_ID and is_gecos(self.gecos)
@@ -57,30 +57,30 @@ class Group:
 
 @dataclass(frozen=True)
 class Accounts:
-    """What LDAP had, by name."""
+    """Users and groups of LDAP, by name."""
 
     users: Mapping[str, User] = field(default_factory=dict[str, User])
     groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
 
     def to_json(self) -> str:
         """The text that `from_json` reads."""
-        parts = {"users": [asdict(each) for each in self.users.values()], "groups": [asdict(each) for each in self.groups.values()]}
+        parts = {"users": [asdict(user) for user in self.users.values()], "groups": [asdict(group) for group in self.groups.values()]}
         return json.dumps(parts, indent=0) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> "Accounts":
-        """Raises ValueError when the text is anything else."""
+        """Raises ValueError for any text that `to_json` did not write."""
         try:
             raw = json.loads(text)
-            users = [_user(each) for each in raw["users"]]
-            groups = [Group(each["name"], each["gid"], tuple(each["members"])) for each in raw["groups"]]
+            users = [_user(entry) for entry in raw["users"]]
+            groups = [Group(entry["name"], entry["gid"], tuple(entry["members"])) for entry in raw["groups"]]
         except (KeyError, TypeError) as error:
             raise ValueError(f"not the accounts that were written: {error}") from None
         return cls({user.name: user for user in users}, {group.name: group for group in groups})
 
 
-def _user(each: Any) -> User:
-    return User(each["name"], each["uid"], each["gid"], each["gecos"], each["shell"], tuple(each["keys"]))
+def _user(entry: Any) -> User:
+    return User(entry["name"], entry["uid"], entry["gid"], entry["gecos"], entry["shell"], tuple(entry["keys"]))
 
 
 @dataclass(frozen=True)
@@ -96,38 +96,38 @@ class Configured:
 
 @dataclass(frozen=True)
 class Merged:
-    """All that pods read."""
+    """All files that pods read."""
 
     files: Mapping[str, str]
     """`passwd`, `group` and `shadow`: whole files."""
     keys: Mapping[str, str]
-    """User name to key lines; who has no key has no file."""
+    """User name to key lines; no file for a user without keys."""
     remarks: tuple[str, ...]
-    """Who was left out, and why."""
+    """Accounts that were left out, with the reason."""
 
 
-def merge(configured: Configured, found: Accounts) -> Merged:
-    """The files of both. Users and groups of the config win: by name and by number."""
+def merge(configured: Configured, directory: Accounts) -> Merged:
+    """The files for users of both. If a name or number clashes, the config wins."""
     own_users, own_groups = _numbers(configured.passwd), _numbers(configured.group)
-    uids, gids = ({number: name for name, number in own.items()} for own in (own_users, own_groups))
+    uids, gids = ({number: name for name, number in numbers.items()} for numbers in (own_users, own_groups))
     remarks: list[str] = []
     users: list[User] = []
-    for user in found.users.values():
+    for user in directory.users.values():
         if clash := _clash(user.name, own_users, uids.get(user.uid), "user"):
             remarks.append(f"user {user.name}: {clash}")
         else:
             users.append(user)
     groups: list[Group] = []
-    for group in found.groups.values():
+    for group in directory.groups.values():
         if clash := _clash(group.name, own_groups, gids.get(group.gid), "group"):
             remarks.append(f"group {group.name}: {clash}")
         else:
             groups.append(group)
     names = {*own_users, *(user.name for user in users)}
-    groups += _own_groups(users, {*own_groups, *(each.name for each in groups)}, {*own_groups.values(), *(each.gid for each in groups)})
+    groups += _own_groups(users, {*own_groups, *(group.name for group in groups)}, {*own_groups.values(), *(group.gid for group in groups)})
     lines = {
         "passwd": [f"{user.name}:x:{user.uid}:{user.gid}:{user.gecos}:{paths.HOMES}/{user.name}:{user.shell}" for user in users],
-        "group": [f"{each.name}:x:{each.gid}:{','.join(name for name in each.members if name in names)}" for each in groups],
+        "group": [f"{group.name}:x:{group.gid}:{','.join(name for name in group.members if name in names)}" for group in groups],
         # `*` is no password and no lock: sshd refuses the keys of a locked account ("!").
         "shadow": [f"{user.name}:*:19000:0:99999:7:::" for user in users],
     }
@@ -140,37 +140,42 @@ def merge(configured: Configured, found: Accounts) -> Merged:
 
 
 def _numbers(text: str) -> dict[str, int]:
-    """Name to number, of passwd or group."""
+    """Name to number, from passwd or group."""
     rows = (line.split(":") for line in text.splitlines())
     return {row[0]: int(row[2]) for row in rows}
 
 
-def _clash(name: str, own: Collection[str], other: str | None, what: str) -> str:
-    if name in own:
+def _clash(name: str, taken_names: Collection[str], owner: str | None, what: str) -> str:
+    if name in taken_names:
         return f"login.{what}s of the config has a {what} of this name, which wins"
-    return f"the {what} {other} of the config has its number" if other else ""
+    return f"the {what} {owner} of the config has its number" if owner else ""
 
 
 def _own_groups(users: list[User], names: Collection[str], gids: Collection[int]) -> list[Group]:
-    """A group of the user's own name and number, where there is none with it: else `id` and `ls` show a bare number."""
+    """Groups with the name and number of their user, where none has that number: else `id` and `ls` show a bare number."""
     return [Group(user.name, user.gid) for user in users if user.gid == user.uid and user.gid not in gids and user.name not in names]
 
 
-def removal_fault(before: Accounts | None, found: Accounts, most_percent: int) -> str:
-    """Why this answer of LDAP cannot be believed, or nothing. Unknown is busy: an emptied or half-readable directory is a fault until
-    somebody says that it is none. Who has lost all keys counts as gone: so does a directory look whose rights were narrowed."""
+def removal_fault(before: Accounts | None, answer: Accounts, most_percent: int) -> str:
+    """Why this answer of LDAP cannot be trusted; empty if it can. Too many removals at once are a fault until an admin accepts them. A
+    user who lost all keys counts as removed: that is what narrowed rights look like."""
     if most_percent >= 100:
         return ""
     accept = "If that is right, set login.ldap.maxRemovedPercent to 100 until it is done."
-    if not found.users:
+    if not answer.users:
         return f"LDAP answered, but with no user that can be taken. Look at userBaseDn, userFilter and the rights of bindDn. {accept}"
     if before is None:
         return ""
-    gone = [name for name, user in before.users.items() if name not in found.users or (user.keys and not found.users[name].keys)]
-    lost = [name for name in before.groups if name not in found.groups]
-    # Of groups and users that are both still there: a look whose rights were narrowed, or users that have moved to other names.
-    held = {(name, each) for name, group in before.groups.items() for each in group.members if name in found.groups and each in found.users}
-    left = {pair for pair in held if pair[1] not in found.groups[pair[0]].members}
+    gone = [name for name, user in before.users.items() if name not in answer.users or (user.keys and not answer.users[name].keys)]
+    lost = [name for name in before.groups if name not in answer.groups]
+    # Only of groups and users that still exist. Members vanish when rights were narrowed, or users got other names.
+    held = {
+        (name, member)
+        for name, group in before.groups.items()
+        for member in group.members
+        if name in answer.groups and member in answer.users
+    }
+    left = {pair for pair in held if pair[1] not in answer.groups[pair[0]].members}
     for what, count, of in (
         ("users", len(gone), len(before.users)),
         ("groups", len(lost), len(before.groups)),
@@ -185,10 +190,10 @@ def removal_fault(before: Accounts | None, found: Accounts, most_percent: int) -
 
 
 _FEW = 10
-"""Of so few, any number may go, but the last."""
+"""Of so few, any number may go, except the last."""
 
 
 def as_plain(value: Any) -> str:
-    """Text of someone else's as a log shows it: one line, quoted, nothing but ASCII, at most 80 characters."""
+    """Untrusted text for a log: one line, quoted, only ASCII, at most 80 characters."""
     text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
     return json.dumps(text if len(text) <= 80 else f"{text[:77]}...").replace("\x7f", "\\u007f")

@@ -1,6 +1,6 @@
-"""Reads users and groups from LDAP with python-ldap: TLS always verified, pages, a time-out on every call. What they mean is for `entries`.
+"""Reads users and groups from LDAP with python-ldap: verified TLS, pages, a time-out on every call. `entries` judges them.
 
-Tries the servers in their order; an answer is whole or it is none.
+Tries the servers in their order. An incomplete answer is discarded.
 """
 
 import importlib
@@ -20,7 +20,7 @@ _controls: Any = importlib.import_module("ldap.controls.libldap")
 _CONNECT_S = 5
 _CALL_S = 20
 _ALL_S = 60
-"""For one server's whole answer, in seconds."""
+"""Seconds for one server's complete answer."""
 _PAGE = 500
 _TLS_1_2 = 0x303
 _SYSTEM_CA = "/etc/ssl/certs/ca-certificates.crt"
@@ -28,7 +28,7 @@ _MEMBERS = ("member", "uniquemember")
 
 
 class DirectoryError(Exception):
-    """No server gave a whole answer; the text says what each did."""
+    """No server gave a complete answer. The text has the error of each."""
 
 
 def read_directory(where: Settings) -> tuple[list[Entry], list[Entry]]:
@@ -79,7 +79,7 @@ def _connect(where: Settings, uri: str) -> Any:
     if where.bind_dn is not None:
         password = Path(where.password_file or "").read_text(encoding="utf-8").rstrip("\n")
         if not password:
-            # Servers take a name without a password for a stranger, and say yes.
+            # Servers accept a name without a password as an anonymous bind.
             raise ValueError("the password in login.ldap.bindSecret is empty")
         connection.simple_bind_s(where.bind_dn, password)
     return connection
@@ -95,14 +95,14 @@ def _search(connection: Any, base: str, search: str, attributes: tuple[str, ...]
         for dn, values in data:
             if dn is not None:  # else it is a referral
                 yield Entry(plain_dn(dn), _plain(values))
-        page.cookie = next((each.cookie for each in controls if each.controlType == page.controlType), "")
+        page.cookie = next((control.cookie for control in controls if control.controlType == page.controlType), "")
         if not page.cookie:
             return
 
 
 def _plain(values: Mapping[str, list[bytes]]) -> dict[str, list[bytes]]:
-    made = {name.lower(): value for name, value in values.items()}
-    return {name: [_plain_member(each) for each in value] if name in _MEMBERS else value for name, value in made.items()}
+    by_name = {name.lower(): value for name, value in values.items()}
+    return {name: [_plain_member(member) for member in value] if name in _MEMBERS else value for name, value in by_name.items()}
 
 
 def _plain_member(value: bytes) -> bytes:
@@ -110,7 +110,7 @@ def _plain_member(value: bytes) -> bytes:
 
 
 def plain_dn(dn: str) -> str:
-    """A DN spelled in one way, so that an entry's own and one in a group's list compare equal; what is none stays as it is."""
+    """A DN in one spelling, so that an entry's DN and the same DN in a group compare equal. Other text is unchanged."""
     try:
         parts = _dn.str2dn(dn)
     except ldap.LDAPError:
@@ -119,9 +119,8 @@ def plain_dn(dn: str) -> str:
 
 
 def _sentence(error: Exception, where: Settings) -> str:
-    """What went wrong, in words of the config."""
-    said: Any = error.args[0] if error.args else {}
-    detail = ", ".join(str(said[key]) for key in ("desc", "info", "matched") if said.get(key)) if hasattr(said, "get") else ""
+    answer: Any = error.args[0] if error.args else {}
+    detail = ", ".join(str(answer[key]) for key in ("desc", "info", "matched") if answer.get(key)) if hasattr(answer, "get") else ""
     hints: tuple[tuple[Any, str], ...] = (
         (ldap.INVALID_CREDENTIALS, "the server refused login.ldap.bindDn or the password in bindSecret"),
         (ldap.NO_SUCH_OBJECT, f"there is no {as_plain(where.user_base)} or no {as_plain(where.group_base)}, or bindDn may not see it"),

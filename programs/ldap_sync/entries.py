@@ -1,6 +1,6 @@
-"""From what LDAP says to accounts: each entry judged alone, then all together. Pure.
+"""Turns LDAP entries into accounts: judges each entry alone, then all together. Pure.
 
-What cannot be taken is left out one by one and named; it never costs another entry its place.
+A bad entry is left out and reported. It never affects another entry.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -22,14 +22,14 @@ class Entry:
     """One entry as LDAP gave it."""
 
     dn: str
-    """Its name, spelled in one way (see `directory.plain_dn`)."""
+    """Its name in one spelling (see `directory.plain_dn`)."""
     attributes: Mapping[str, Sequence[bytes]]
-    """Values by attribute, whose name is in lower case."""
+    """Values by attribute; names are in lower case."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What is for people on this machine."""
+    """Which names, numbers and shells people may have."""
 
     min_uid: int = 1000
     min_gid: int = 1000
@@ -44,41 +44,45 @@ class Rules:
 
 @dataclass(frozen=True)
 class Found:
-    """What could be taken, and what to report of the rest."""
+    """The accounts, and what to report of entries that were left out."""
 
     accounts: Accounts
     remarks: tuple[str, ...]
 
 
 class _LeftOut(Exception):
-    """Why an entry cannot be taken."""
+    """Why an entry is left out."""
 
 
 def read_accounts(users: Iterable[Entry], groups: Iterable[Entry], rules: Rules, before: Accounts | None = None) -> Found:
-    """The accounts in two lists of entries. Of entries that want the same name or number, the one that had it `before` keeps it; without
-    one, none gets it."""
+    """The accounts in two lists of entries. If entries share a name or number, the one that had it `before` keeps it; if none had it, all
+    are left out."""
     remarks: list[str] = []
-    read: list[tuple[Entry, User]] = []
+    read_users: list[tuple[Entry, User]] = []
     for entry in users:
         try:
-            read.append((entry, _user(entry, rules, remarks)))
+            read_users.append((entry, _user(entry, rules, remarks)))
         except _LeftOut as left_out:
             remarks.append(f"user {as_plain(entry.dn)} is left out: {left_out}")
     old = before or Accounts()
-    kept = _without_rivals(read, lambda user: user.name, lambda user: user.uid, _pairs(old.users.values(), "uid"), "user", remarks)
-    by_dn = {entry.dn: user.name for entry, user in kept}
+    distinct_users = _without_rivals(
+        read_users, lambda user: user.name, lambda user: user.uid, _pairs(old.users.values(), "uid"), "user", remarks
+    )
+    by_dn = {entry.dn: user.name for entry, user in distinct_users}
     groups = list(groups)
     people = _members(groups, by_dn)
-    made: list[tuple[Entry, Group]] = []
+    read_groups: list[tuple[Entry, Group]] = []
     for entry in groups:
         try:
-            made.append((entry, _group(entry, rules, people.get(entry.dn, set()))))
+            read_groups.append((entry, _group(entry, rules, people.get(entry.dn, set()))))
         except _LeftOut as left_out:
             remarks.append(f"group {as_plain(entry.dn)} is left out: {left_out}")
-    shared = _without_rivals(made, lambda group: group.name, lambda group: group.gid, _pairs(old.groups.values(), "gid"), "group", remarks)
+    distinct_groups = _without_rivals(
+        read_groups, lambda group: group.name, lambda group: group.gid, _pairs(old.groups.values(), "gid"), "group", remarks
+    )
     accounts = Accounts(
-        {user.name: user for _, user in sorted(kept, key=lambda pair: pair[1].name)},
-        {group.name: group for _, group in sorted(shared, key=lambda pair: pair[1].name)},
+        {user.name: user for _, user in sorted(distinct_users, key=lambda pair: pair[1].name)},
+        {group.name: group for _, group in sorted(distinct_groups, key=lambda pair: pair[1].name)},
     )
     return Found(accounts, tuple(sorted(remarks)))
 
@@ -103,7 +107,7 @@ def _group(entry: Entry, rules: Rules, members: Collection[str]) -> Group:
 
 def _name(entry: Entry, attribute: str, rules: Rules) -> str:
     values = _texts(entry, attribute)
-    # An attribute has no order: of several names it is the one that the entry is called by.
+    # An attribute has no order: of several names, the one in the DN counts.
     called = [value for value in values if entry.dn.lower().startswith((f"{attribute}={value.lower()},", f"{attribute}={value.lower()}+"))]
     if len(values) > 1 and len(called) == 1:
         values = called
@@ -137,7 +141,7 @@ def _number(entry: Entry, attribute: str, least: int, taken: Collection[int], ke
 
 
 def _gecos(entry: Entry) -> str:
-    """The full name as far as passwd can carry it."""
+    """The full name, without what passwd cannot carry."""
     text = "".join(letter if letter.isprintable() and letter not in ":," else " " for letter in _first(entry, "cn"))
     text = " ".join(text.split())[:LONGEST_GECOS].strip()
     return text if is_gecos(text) else ""
@@ -160,7 +164,7 @@ def _keys(name: str, entry: Entry, attribute: str, remarks: list[str]) -> tuple[
 
 
 def _texts(entry: Entry, attribute: str) -> list[str]:
-    """Values as text; what is not UTF-8 gets marks that no name and no key can have."""
+    """Values as text. Bytes that are not UTF-8 become characters that no name or key has."""
     return [value.decode(errors="replace") for value in entry.attributes.get(attribute, ())]
 
 
@@ -170,8 +174,7 @@ def _first(entry: Entry, attribute: str) -> str:
 
 
 def _members(groups: Sequence[Entry], users: Mapping[str, str]) -> dict[str, set[str]]:
-    """Names of the members of each group, by its DN: of memberUid (rfc2307), of member and uniqueMember (rfc2307bis), and of groups that
-    are members."""
+    """Group DN to names of members: memberUid (rfc2307), member and uniqueMember (rfc2307bis), and members of nested groups."""
     names: dict[str, set[str]] = {}
     inside: dict[str, set[str]] = {}
     for group in groups:
@@ -179,18 +182,18 @@ def _members(groups: Sequence[Entry], users: Mapping[str, str]) -> dict[str, set
         names.setdefault(group.dn, set()).update(name for name in _texts(group, "memberuid") if is_name(name))
         names[group.dn] |= {users[dn] for dn in dns if dn in users}
         inside.setdefault(group.dn, set()).update(dns)
-    return {dn: {name for each in _below(dn, inside) for name in names[each]} for dn in names}
+    return {dn: {name for group_dn in _below(dn, inside) for name in names[group_dn]} for dn in names}
 
 
 def _below(dn: str, inside: Mapping[str, set[str]]) -> set[str]:
-    """The group and all groups in it, at any depth; a group that is in itself is no endless walk."""
+    """The group and all nested groups. A cycle is harmless."""
     seen: set[str] = set()
     waiting = [dn]
     while waiting:
-        each = waiting.pop()
-        if each in inside and each not in seen:
-            seen.add(each)
-            waiting += inside[each]
+        group_dn = waiting.pop()
+        if group_dn in inside and group_dn not in seen:
+            seen.add(group_dn)
+            waiting += inside[group_dn]
     return seen
 
 
@@ -198,7 +201,7 @@ _Account = TypeVar("_Account", User, Group)
 
 
 def _pairs(accounts: Iterable[_Account], number: str) -> set[tuple[str, int]]:
-    return {(each.name, getattr(each, number)) for each in accounts}
+    return {(account.name, getattr(account, number)) for account in accounts}
 
 
 def _without_rivals(
@@ -209,7 +212,7 @@ def _without_rivals(
     what: str,
     remarks: list[str],
 ) -> list[tuple[Entry, _Account]]:
-    """Leaves out who shares a name or a number with another; the one that had both before stays, if it is one."""
+    """Leaves out accounts that share a name or number, except the one that had both before, if it is the only one."""
     rivals: dict[str | int, list[int]] = {}
     for at, (_, account) in enumerate(read):
         rivals.setdefault(name(account), []).append(at)
@@ -219,7 +222,7 @@ def _without_rivals(
         old = [at for at in several if (name(read[at][1]), number(read[at][1])) in before]
         for at in several:
             if len(several) > 1 and old != [at]:
-                others = ", ".join(as_plain(read[other][0].dn) for other in several if other != at)
-                out.setdefault(at, f"{wanted} is also that of {others}")
+                rival_dns = ", ".join(as_plain(read[rival][0].dn) for rival in several if rival != at)
+                out.setdefault(at, f"{wanted} is also that of {rival_dns}")
     remarks += [f"{what} {as_plain(read[at][0].dn)} is left out: {why}" for at, why in out.items()]
     return [pair for at, pair in enumerate(read) if at not in out]

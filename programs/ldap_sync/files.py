@@ -1,7 +1,7 @@
-"""The folder that every pod mounts: passwd, group, shadow and keys/, each file whole at any moment, and what LDAP said last.
+"""The folder that every pod mounts: passwd, group, shadow and keys/, and the last answer of LDAP.
 
-Pods hold the folder and keys/ themselves, so both stay; their files are replaced one by one. Killed between any two steps, the next start
-goes on: users who go lose their keys first and get them last.
+Pods mount the folder and keys/ themselves, so both stay and each file is replaced in one step. A killed run can be resumed at any point.
+Keys are removed first and added last.
 """
 
 import os
@@ -18,30 +18,30 @@ KEYS = "keys"
 _STATE = "accepted.json"
 _WORK = ".work"
 _ORDER = ("group", "shadow", "passwd")
-"""Who has a line in passwd has one in the others: a user without shadow is refused."""
+"""A user in passwd is in the other files, too: a user without a line in shadow is refused."""
 
 
 @dataclass
 class Folder:
-    """The folder as it was written last; it is read once, for nobody else writes there."""
+    """The folder as it was last written. It is read once, as nobody else writes there."""
 
     path: Path
     before_step: Callable[[str], None] = lambda _: None
-    """Called before each change on the disk, with what it is."""
+    """Called with a description before each change on the disk."""
     _known: dict[str, str] = field(default_factory=dict[str, str])
 
     def open(self) -> None:
-        """Takes the folder as it is, and removes what a killed writer left. Raises OSError."""
+        """Reads the folder, and removes drafts of a killed writer. Raises OSError."""
         for name in (KEYS, _WORK):
             (self.path / name).mkdir(mode=0o755 if name == KEYS else 0o700, exist_ok=True)
         for left in (self.path / _WORK).iterdir():
             left.unlink(missing_ok=True)
         files = [self.path / name for name in (*_ORDER, _STATE)]
-        keys = [self.path / KEYS / each for each in os.listdir(self.path / KEYS)]  # noqa: PTH208 - names
+        keys = [self.path / KEYS / name for name in os.listdir(self.path / KEYS)]  # noqa: PTH208 - names
         self._known = {self._name(file): text for file in (*files, *keys) if (text := _text(file)) is not None}
 
     def accepted(self) -> Accounts | None:
-        """What LDAP said last; None where it never answered, or the file is damaged."""
+        """The last answer of LDAP; None if it never answered or the file is damaged."""
         try:
             return Accounts.from_json(self._known[_STATE])
         except (KeyError, ValueError):
@@ -52,12 +52,12 @@ class Folder:
         return "passwd" in self._known
 
     def write(self, merged: Merged, accepted: Accounts) -> int:
-        """Makes the folder say what is given; gives how many files changed. Raises OSError; then some of it is done, each file whole."""
+        """Writes the files; returns the number of changed files. Raises OSError; then some files are replaced, each completely."""
         wanted = {f"{KEYS}/{name}": text for name, text in merged.keys.items() if is_name(name)}
-        # Removing needs no space: a full disk keeps no one in.
+        # Removing needs no space, so it works on a full disk.
         changes = sum(self._remove(name) for name in [*self._known] if name.startswith(f"{KEYS}/") and name not in wanted)
         self._sync(changes)
-        # Before the rest: what is removed stays removed, should LDAP be away at the next start.
+        # Before the other files, so that removed users stay removed if LDAP is away at the next start.
         self._sync(self._replace(_STATE, accepted.to_json()))
         narrowed = {name: text for name, text in wanted.items() if name in self._known}
         changes += sum(self._replace(name, text) for name, text in narrowed.items())
@@ -67,7 +67,7 @@ class Folder:
         return changes
 
     def _sync(self, changes: int) -> None:
-        """Puts the folders' own entries on the disk, where something changed; each file is there before it gets its name."""
+        """Syncs the folders' own entries if something changed. Each file is synced before it gets its name."""
         for folder in (self.path / KEYS, self.path) if changes else ():
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
             try:
@@ -89,7 +89,7 @@ class Folder:
             return 0
         target = self.path / name
         self.before_step(f"write {name}")
-        # A name of its own: should two writers run for a moment (a machine that was lost and is not), neither renames the other's half.
+        # A unique name: if two writers run for a moment (a lost machine that comes back), neither renames the other's draft.
         descriptor, draft = tempfile.mkstemp(dir=self.path / _WORK)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
@@ -112,7 +112,7 @@ def read_folder(folder: Path) -> Mapping[str, str]:
 
 
 def _text(file: Path) -> str | None:
-    """The text of a file that is one; what is damaged counts as other text, and is replaced."""
+    """None if there is no file. A damaged file has other text, so it is replaced."""
     try:
         return file.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:

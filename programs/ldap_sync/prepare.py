@@ -1,7 +1,7 @@
-"""Before the program starts: makes the folder on the shared volume that it writes to, as root, and gives it away.
+"""The init container: as root, makes the program's folder on the shared volume and gives it to the program's user.
 
-`python3 -m programs.ldap_sync.prepare <uid>`. Ends with 1 and one line, which Kubernetes keeps as the pod's termination message, when users
-could put a folder of their own in its place: who can write the files of users can be every user.
+`python3 -m programs.ldap_sync.prepare <uid>`. Exits with 1 and one line, the pod's termination message, if users could replace the folder:
+whoever writes these files can become any user.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ class Refused(Exception):
 
 
 def top_fault(about: os.stat_result) -> str:
-    """What is wrong with the rights of the shared volume's own folder, or nothing."""
+    """What is wrong with the rights of the shared volume's top folder; empty if they are right."""
     if about.st_uid != 0 or about.st_mode & stat.S_IWOTH or (about.st_mode & stat.S_IWGRP and about.st_gid != 0):
         return (
             f"the top folder of storage.sharedRoot belongs to uid {about.st_uid} and gid {about.st_gid} with mode "
@@ -34,7 +34,7 @@ def top_fault(about: os.stat_result) -> str:
 
 
 def take(folder: int, name: str, uid: int) -> int:
-    """Makes a folder inside another unless it is there, owned by `uid`; gives its descriptor. Raises Refused and OSError."""
+    """Makes sure that a folder in another exists and `uid` owns it; returns its descriptor. Raises Refused and OSError."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(name, 0o755, dir_fd=folder)
     try:

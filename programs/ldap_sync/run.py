@@ -1,7 +1,7 @@
-"""The program of the Deployment `<cluster>-identity`: asks LDAP every few seconds and keeps the files that all pods read.
+"""The program of the Deployment `<cluster>-identity`: asks LDAP regularly and writes the files that all pods read.
 
-`python3 -m programs.ldap_sync.run '<settings>'`. While LDAP is away, or says what cannot be believed, the last good files stay. It logs
-each change once. /tmp/ready exists while the last answer was good, and each round touches /tmp/alive.
+`python3 -m programs.ldap_sync.run '<settings>'`. The last good files stay while LDAP is away or its answer cannot be trusted. /tmp/ready
+exists while the last answer was good, and each round touches /tmp/alive.
 """
 
 import grp
@@ -27,7 +27,7 @@ from .files import Folder, read_folder
 from .settings import Settings, from_json
 
 Read = Callable[[], tuple[list[Entry], list[Entry]]]
-"""Gives the entries of users and of groups, or raises an Exception whose text says why not."""
+"""Returns the entries of users and of groups, or raises an Exception with the reason as its text."""
 
 _LONGEST_PAUSE_S = 60
 _MOST_REMARKS = 100
@@ -40,14 +40,14 @@ _tell = teller("identity")
 
 
 def say(text: str) -> None:
-    """One line of the log, whatever a server said in it."""
+    """Writes one line to the log, even if the text has line breaks from a server."""
     plain = "".join(letter if letter.isprintable() else " " for letter in text)
     _tell(plain)
 
 
 @dataclass
 class Keeper:
-    """What is known from one round to the next."""
+    """Runs the rounds, and keeps what one round leaves for the next."""
 
     folder: Folder
     read: Read
@@ -57,14 +57,14 @@ class Keeper:
     say: Callable[[str], None] = say
     accepted: Accounts | None = None
     fault: str = ""
-    """What was wrong in the last round; nothing when it was good."""
+    """What was wrong in the last round; empty if it was good."""
     _remarks: tuple[str, ...] = ()
     _told: set[str] = field(default_factory=set[str])
     _opened: float | None = None
     _good: bool = False
 
     def round(self, now: float) -> bool:
-        """Asks once and writes what changed; True when all of it went well. Never raises an Exception. `now` in seconds, of any clock."""
+        """Asks once and writes what changed; True if all went well. Never raises an Exception. `now` is in seconds, of any clock."""
         fault = ""
         try:
             if self._opened is None or now - self._opened > _READ_AGAIN_S:
@@ -78,14 +78,14 @@ class Keeper:
             fault = f"{fault}; and " if fault else ""
             fault += f"the files cannot be read or written: {error}"
         except Exception as error:
-            # A fault of our own must not end the program either: cached users go on working.
+            # A bug of ours must not end the program either: the written users still work.
             self._opened = None
             fault = f"{type(error).__name__}: {error}"
         self._tell_fault(fault)
         return not fault
 
     def _accepted_before(self) -> Accounts | None:
-        """What LDAP said last, before this program started. None: that was lost, and cannot be told from the files."""
+        """The last answer before this program started. None if it was lost: the files do not tell it."""
         return self.folder.accepted() or (None if self.folder.has_users() else Accounts())
 
     def _ask(self) -> str:
@@ -93,11 +93,11 @@ class Keeper:
             users, groups = self.read()
         except Exception as error:
             return str(error) or type(error).__name__
-        found = read_accounts(users, groups, self.rules, self.accepted)
-        fault = removal_fault(self.accepted, found.accounts, self.max_removed_percent)
+        reading = read_accounts(users, groups, self.rules, self.accepted)
+        fault = removal_fault(self.accepted, reading.accounts, self.max_removed_percent)
         if not fault:
-            self.accepted = found.accounts
-        self._remarks = found.remarks
+            self.accepted = reading.accounts
+        self._remarks = reading.remarks
         return fault
 
     def _write(self) -> None:
@@ -118,21 +118,21 @@ class Keeper:
         self.fault, self._good = fault, not fault
 
     def _tell_remarks(self, remarks: list[str]) -> None:
-        new = [each for each in remarks if each not in self._told]
-        for each in new[:_MOST_REMARKS]:
-            self.say(each)
+        new = [remark for remark in remarks if remark not in self._told]
+        for remark in new[:_MOST_REMARKS]:
+            self.say(remark)
         if len(new) > _MOST_REMARKS:
             self.say(f"and {len(new) - _MOST_REMARKS} more of that kind")
         self._told = {*remarks}
 
 
 def pause_s(refresh_s: float, failures: int) -> float:
-    """Seconds until the next round: longer with each failure, but a removal takes effect within a minute of LDAP's return."""
+    """Seconds until the next round: longer with each failure, but a removal takes effect within a minute after LDAP is back."""
     return min(refresh_s * 2 ** min(failures, 10), max(refresh_s, _LONGEST_PAUSE_S / 2))
 
 
 def system_rules(settings: Settings) -> Rules:
-    """What the image itself has is not for people."""
+    """Rules that reserve the image's own names and numbers."""
     users, groups = pwd.getpwall(), grp.getgrall()
     return Rules(
         min_uid=settings.min_uid,
@@ -146,7 +146,7 @@ def system_rules(settings: Settings) -> Rules:
 
 
 def read_configured() -> Configured:
-    """The users of the config, as the kubelet has them now. Raises OSError."""
+    """The users of the config, from the mounted ConfigMaps. Raises OSError."""
     files = read_folder(_CONFIG)
     return Configured(files["passwd"], files["group"], files["shadow"], read_folder(_CONFIG_KEYS))
 
@@ -163,7 +163,7 @@ def main() -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
-    # A slow volume is at work as long as it gets on.
+    # A write to a slow volume counts as alive while it makes progress.
     folder = Folder(_FOLDER, before_step=lambda _: (_SIGNS / "alive").touch())
     keeper = Keeper(folder, lambda: read_directory(settings), read_configured, system_rules(settings), settings.max_removed_percent)
     failures = 0

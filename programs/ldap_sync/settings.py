@@ -1,4 +1,4 @@
-"""The argument of the program that keeps users from LDAP; components/ldap.py writes it. The password is in a file of its own."""
+"""The argument of the program `identity`; components/ldap.py writes it. The password is in a separate file."""
 
 import json
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Settings:
-    """The directory, and what is taken from it: keys of `login.ldap`, with their defaults worked out."""
+    """Keys of `login.ldap` with defaults filled in."""
 
     uris: tuple[str, ...]
     """The servers, in their order."""
@@ -19,11 +19,11 @@ class Settings:
     key_attribute: str
     """Attribute of the public keys."""
     refresh_s: int
-    """Seconds between two questions."""
+    """Seconds between two searches."""
     min_uid: int
     min_gid: int
     max_removed_percent: int
-    """More users gone at once is a fault of LDAP."""
+    """If more users vanish at once, the answer is a fault."""
     ca_file: str | None = None
     """None: the authorities of the image."""
     bind_dn: str | None = None
@@ -32,7 +32,7 @@ class Settings:
 
 
 def to_json(settings: Settings) -> str:
-    """The argument. Files that are not there are left out."""
+    """The argument. Files that are None are left out."""
     always: dict[str, Any] = {
         "uris": settings.uris,
         "startTls": settings.start_tls,
@@ -51,21 +51,21 @@ def to_json(settings: Settings) -> str:
 
 
 def from_json(text: str) -> Settings:
-    """What `to_json` has written."""
-    given = json.loads(text)
+    """Reads what `to_json` wrote."""
+    values = json.loads(text)
     return Settings(
-        uris=tuple(given["uris"]),
-        start_tls=given["startTls"],
-        user_base=given["userBaseDn"],
-        user_filter=given["userFilter"],
-        group_base=given["groupBaseDn"],
-        group_filter=given["groupFilter"],
-        key_attribute=given["keyAttribute"],
-        refresh_s=given["refreshS"],
-        min_uid=given["minUid"],
-        min_gid=given["minGid"],
-        max_removed_percent=given["maxRemovedPercent"],
-        ca_file=given.get("caFile"),
-        bind_dn=given.get("bindDn"),
-        password_file=given.get("passwordFile"),
+        uris=tuple(values["uris"]),
+        start_tls=values["startTls"],
+        user_base=values["userBaseDn"],
+        user_filter=values["userFilter"],
+        group_base=values["groupBaseDn"],
+        group_filter=values["groupFilter"],
+        key_attribute=values["keyAttribute"],
+        refresh_s=values["refreshS"],
+        min_uid=values["minUid"],
+        min_gid=values["minGid"],
+        max_removed_percent=values["maxRemovedPercent"],
+        ca_file=values.get("caFile"),
+        bind_dn=values.get("bindDn"),
+        password_file=values.get("passwordFile"),
     )

@@ -1,6 +1,6 @@
-"""What a mail about a job says, from what slurmctld hands to MailProg: a subject, an address, and variables about the job.
+"""Writes a mail about a job from what slurmctld gives to MailProg: a subject, an address, and variables about the job. Pure.
 
-Pure. Job names, paths and addresses are text of users: they stay in their line, and no header follows from them.
+Job names, paths and addresses come from users: each stays on its line, and cannot add a header.
 """
 
 import re
@@ -10,10 +10,10 @@ from names import variables
 from slurm.records import record
 
 KEPT = ("SLURM_JOB", "SLURM_ARRAY_", "SLURM_CLUSTER_NAME")
-"""Beginnings of the variables that a mail is made from."""
+"""Prefixes of the variables that a mail needs."""
 _LONGEST = 500
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{0,63}@[A-Za-z0-9][A-Za-z0-9.-]{0,188}", re.ASCII)
-"""Neither part begins with a dash: some relays hand an address to a program."""
+"""Neither part begins with a dash, as some relays pass an address to a program."""
 _CANNOT_START = "0:53"
 """ExitCode of a batch job whose output file could not be opened on the node (seen with 26.05.5)."""
 
@@ -26,7 +26,7 @@ _WORDS: Mapping[str, str] = {
     "Staged Out": "has its data staged out",
     "Reached time limit": "reached its time limit",
 }
-"""The kinds of mail, in Slurm's words and in those of the subject."""
+"""Slurm's kind of mail to the words of our subject."""
 _ENDS: Mapping[str, str] = {
     "BOOT_FAIL": "failed: its nodes did not start",
     "CANCELLED": "was cancelled",
@@ -37,7 +37,7 @@ _ENDS: Mapping[str, str] = {
     "PREEMPTED": "was ended to make room for another job",
     "TIMEOUT": "was ended at its time limit",
 }
-"""What has become of a job that is over, by its state."""
+"""How a job ended, by its state."""
 
 
 @record
@@ -45,29 +45,28 @@ class Mail:
     """One mail, ready to be sent."""
 
     to: tuple[str, ...]
-    """Addresses; none where the user gave no address that there can be."""
+    """Addresses; empty if the user gave no valid address."""
     subject: str
     body: str
 
 
 @record
 class Told:
-    """What there is to say about a job: in mails, and in the messages of programs/notify."""
+    """What mails, and messages of programs/notify, tell about a job."""
 
     number: str
     name: str
     kind: str
-    """What has happened, after the job's name: `completed`, `failed with exit code 3`."""
+    """What happened, to follow the job's name: `completed`, `failed with exit code 3`."""
     facts: tuple[tuple[str, str], ...]
-    """Each with its label; those that are not known are missing."""
+    """Label and value. Unknown facts are left out."""
     advice: str
-    """What the user can do next; empty where nothing went wrong."""
+    """What the user can do next; empty if nothing went wrong."""
 
 
 def compose(subject: str, address: str, job: Mapping[str, str]) -> Mail:
-    """The mail that slurmctld asks for. Without variables about a job, Slurm's own subject is all that there is to say, or the text that
-    another program has left with it."""
-    to = tuple(each for each in (part.strip() for part in address.split(",")) if _ADDRESS.fullmatch(each))
+    """The mail that slurmctld asked for. Without variables about a job, its text is MAIL_TEXT of another program, or Slurm's subject."""
+    to = tuple(recipient for recipient in (part.strip() for part in address.split(",")) if _ADDRESS.fullmatch(recipient))
     told = describe(job)
     if not told.number:
         text = [one_line(line) for line in job.get(variables.MAIL_TEXT, subject).split("\n")]
@@ -79,7 +78,7 @@ def compose(subject: str, address: str, job: Mapping[str, str]) -> Mail:
 
 
 def describe(job: Mapping[str, str]) -> Told:
-    """What there is to say about a job, each part as one printable line. The number is empty where there is no job."""
+    """Describes a job, each part as one printable line. The number is empty if there is no job."""
     number = job_number(job)
     name = one_line(job.get("SLURM_JOB_NAME", ""))
     facts = [
@@ -99,19 +98,18 @@ def describe(job: Mapping[str, str]) -> Told:
         ("Output", _path(job, "SLURM_JOB_STDOUT")),
         ("Errors", _path(job, "SLURM_JOB_STDERR")),
     ]
-    said = tuple((label, one_line(value)) for label, value in facts if value and value != "(null)")
-    return Told(number, name, _kind(job), said, _advice(job, number))
+    known_facts = tuple((label, one_line(value)) for label, value in facts if value and value != "(null)")
+    return Told(number, name, _kind(job), known_facts, _advice(job, number))
 
 
 def job_number(job: Mapping[str, str]) -> str:
-    """The number that users know a job by: 17, or 15_2 for a task of an array. Empty where there is none."""
+    """The job's number as users know it: 17, or 15_2 for a task of an array. Empty if there is none."""
     array, task = job.get("SLURM_ARRAY_JOB_ID", ""), job.get("SLURM_ARRAY_TASK_ID", "")
     number = f"{array}_{task}" if array and task else job.get("SLURM_JOB_ID", "")
     return one_line(number)
 
 
 def _kind(job: Mapping[str, str]) -> str:
-    """What has happened, after the job's name."""
     kind, state = job.get("SLURM_JOB_MAIL_TYPE", ""), job.get("SLURM_JOB_STATE", "")
     share = re.fullmatch(r"Reached %?(\d+)%? of time limit", kind)
     if share:
@@ -125,17 +123,17 @@ def _kind(job: Mapping[str, str]) -> str:
 
 
 def _exit(job: Mapping[str, str]) -> str:
-    """The exit code, or the signal that ended the job; empty before it is over."""
-    found = re.fullmatch(r"(\d+):(\d+)", job.get("SLURM_JOB_EXIT_CODE2", ""))
-    if found is None:
+    """The exit code, or the signal that ended the job; empty while it runs."""
+    match = re.fullmatch(r"(\d+):(\d+)", job.get("SLURM_JOB_EXIT_CODE2", ""))
+    if match is None:
         return ""
-    if found[0] == _CANNOT_START:
+    if match[0] == _CANNOT_START:
         return "its output file not opened"
-    return f"signal {found[2]}" if found[2] != "0" else found[1]
+    return f"signal {match[2]}" if match[2] != "0" else match[1]
 
 
 def _path(job: Mapping[str, str], key: str) -> str:
-    """The file of a job's output, with the parts filled in that this job fixes. Source: sbatch(1), filename pattern."""
+    """The output file, with the patterns filled in that are the same for the whole job. Source: sbatch(1), filename pattern."""
     text = job.get(key, "")
     if not text or text == "/dev/null":
         return ""
@@ -147,12 +145,11 @@ def _path(job: Mapping[str, str], key: str) -> str:
         "x": job.get("SLURM_JOB_NAME", ""),
         "%": "%",
     }
-    filled = re.sub(r"%([Aajux%])", lambda found: parts[found[1]] or found[0], text)
+    filled = re.sub(r"%([Aajux%])", lambda match: parts[match[1]] or match[0], text)
     return filled if filled.startswith("/") else f"{job.get('SLURM_JOB_WORK_DIR', '').rstrip('/')}/{filled}"
 
 
 def _advice(job: Mapping[str, str], number: str) -> str:
-    """What the user can do next, where something went wrong."""
     state, kind = job.get("SLURM_JOB_STATE", ""), job.get("SLURM_JOB_MAIL_TYPE", "")
     if job.get("SLURM_JOB_EXIT_CODE2") == _CANNOT_START:
         return "The node could not open the output file: check that its folder exists and that you may write there."
@@ -168,5 +165,5 @@ def _advice(job: Mapping[str, str], number: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text of a user as one printable line, and not for ever."""
-    return "".join(each if each.isprintable() else "?" for each in text)[:_LONGEST]
+    """A user's text as one printable line of bounded length."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)[:_LONGEST]

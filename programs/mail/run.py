@@ -1,8 +1,7 @@
-"""The program of the `mail` container: sends the mails that slurmctld has left, through the relay, and tries again where that fails.
+"""The program of the `mail` container: sends the mails in the spool through the relay, and retries.
 
-`python3 -m programs.mail.run SETTINGS`, as SlurmUser; SETTINGS is JSON. A mail is removed once the relay has taken it, so a mail may come
-twice if the container ends at that moment. What cannot be sent is logged: at once what the relay refuses for good, after three days what
-found no relay.
+`python3 -m programs.mail.run SETTINGS`, as SlurmUser; SETTINGS is JSON. A mail is removed once the relay took it, so one may come twice if
+the container ends at that moment. It logs mails that it gives up.
 """
 
 import os
@@ -30,7 +29,7 @@ _ANSWER_S = 30
 
 
 class Sender:
-    """Sends what waits, round by round."""
+    """Sends the waiting mails, round by round."""
 
     def __init__(self, settings: Settings, spool: Spool, say: Callable[[str], None]) -> None:
         self._settings = settings
@@ -38,10 +37,10 @@ class Sender:
         self._say = say
         self._failures = 0
         self._later: dict[str, float] = {}
-        """Mails that the relay asked to send later, and when."""
+        """Mails that the relay asked to send later, with the time of the next try."""
 
     def round(self) -> int:
-        """Sends what is due. Gives the seconds until the next look."""
+        """Sends the due mails. Returns the seconds until the next round."""
         if lost := self._spool.take_lost():
             self._say(f"LOST: {lost} mails found no room in the spool, or in their user's share of it: the relay does not empty it")
         due = self._due(time.time())
@@ -63,7 +62,7 @@ class Sender:
         return _LOOK_S
 
     def _due(self, now: float) -> list[tuple[str, Mail, str]]:
-        """The mails to send now: file, mail, and what the log calls it."""
+        """The mails to send now: file, mail, and its name in the log."""
         due: list[tuple[str, Mail, str]] = []
         names = self._spool.names()
         self._later = {name: at for name, at in self._later.items() if name in names}
@@ -85,7 +84,7 @@ class Sender:
         return due
 
     def _send(self, relay: smtplib.SMTP, name: str, mail: Mail, what: str) -> None:
-        """One mail. Raises OSError, SMTPException where the relay serves no mail at all."""
+        """Raises OSError, SMTPException if the relay takes no mail at all."""
         try:
             refused = relay.send_message(to_message(mail, self._settings.sender), self._settings.sender, mail.to)
         except smtplib.SMTPRecipientsRefused as error:
@@ -98,11 +97,11 @@ class Sender:
             self._spool.remove(name)
             self._say(f"sent {what}")
 
-    def _answer(self, name: str, what: str, codes: list[int], words: str) -> None:
+    def _answer(self, name: str, what: str, codes: list[int], reply: str) -> None:
         if plan_fate(codes) is Fate.DROP:
-            self._drop(name, what, f"the relay refuses it: {words}")
+            self._drop(name, what, f"the relay refuses it: {reply}")
         elif name not in self._later:
-            self._say(f"{what} has to wait: {words}")
+            self._say(f"{what} has to wait: {reply}")
         self._later[name] = time.time() + pause_s(10)
 
     def _drop(self, name: str, what: str, why: str) -> None:
@@ -111,7 +110,7 @@ class Sender:
 
 
 def connect(settings: Settings) -> smtplib.SMTP:
-    """A connection to the relay, encrypted and logged in as the config says. Raises OSError, SMTPException, ValueError."""
+    """Connects to the relay, with TLS and login as configured. Raises OSError, SMTPException, ValueError."""
     context = None
     if settings.tls != "none":
         context = ssl.create_default_context(cafile=settings.ca_file or None)
@@ -134,7 +133,7 @@ def connect(settings: Settings) -> smtplib.SMTP:
 
 
 def to_message(mail: Mail, sender: str) -> EmailMessage:
-    """The mail as it is sent. Marked as automatic, so that no absence note answers it (RFC 3834)."""
+    """The mail with its headers. It is marked as automatic, so that no absence note answers it (RFC 3834)."""
     message = EmailMessage()
     message["From"] = sender
     message["To"] = ", ".join(mail.to)
@@ -147,7 +146,7 @@ def to_message(mail: Mail, sender: str) -> EmailMessage:
 
 
 def main() -> None:
-    # Python as process 1 would not end on SIGTERM. Ending at once loses nothing: a mail is removed after it is sent.
+    # Python as process 1 ignores SIGTERM. Ending at once loses nothing: a mail is removed after it is sent.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end_at_once)
     sender = Sender(from_json(sys.argv[1]), Spool(), teller("mail"))

@@ -1,4 +1,4 @@
-"""The argument of the program that sends mail; components/mail.py writes it. The credentials are in files of their own."""
+"""The argument of the program that sends mail; components/mail.py writes it. The credentials are in separate files."""
 
 import json
 
@@ -7,12 +7,12 @@ from slurm.records import record
 
 @record
 class Settings:
-    """The relay, as the config has it."""
+    """The relay."""
 
     host: str
     port: int
     sender: str
-    """Address that mails come from."""
+    """The From address."""
     tls: str
     """starttls, tls or none."""
     ca_file: str
@@ -27,5 +27,5 @@ def to_json(settings: Settings) -> str:
 
 
 def from_json(text: str) -> Settings:
-    """What `to_json` has written."""
+    """Reads what `to_json` wrote."""
     return Settings(**json.loads(text))

@@ -1,4 +1,4 @@
-"""Whether what health checks beside jobs find is noted: asks their collector (programs/node_checks/collect.py) in slurmctld's pod. Thin."""
+"""Asks the collector of checks beside jobs (programs/node_checks/collect.py), in slurmctld's pod, whether Slurm takes its notes. Thin."""
 
 import json
 import socket
@@ -9,7 +9,7 @@ _ANSWER_S = 3
 
 
 def notes(host: str, port: int) -> bool:
-    """True when the collector answers, and Slurm takes what it notes."""
+    """True if the collector answers and Slurm takes its notes."""
     try:
         with socket.create_connection((host, port), timeout=_ANSWER_S) as connection:
             connection.sendall(b"status\n")

@@ -1,6 +1,6 @@
-"""Metrics of jobs that wait and run, from one squeue: by partition, reason and account, never by user. Pure.
+"""Metrics of waiting and running jobs, from one squeue: by partition, reason and account, never by user. Pure.
 
-`--states=all` also brings the jobs that have ended within MinJobAge, so a job that starts and ends between two readings is seen.
+`--states=all` also lists jobs that ended within MinJobAge, so a job that starts and ends between two readings is seen.
 """
 
 import re
@@ -24,7 +24,7 @@ COMMAND = (
     *("squeue", "--noheader", "--all", "--local", "--states=all"),
     f"--Format={','.join(f'{field}:0{_BETWEEN}' for field in FIELDS)}",
 )
-"""Its times are to be seconds since 1970: SLURM_TIME_FORMAT=%s. Arrays are to be whole: SLURM_BITSTR_LEN=0."""
+"""Run it with SLURM_TIME_FORMAT=%s, for times in seconds since 1970, and SLURM_BITSTR_LEN=0, for complete arrays."""
 _STATES = frozenset(
     {
         *("PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "EXPEDITING", "POWER_UP_NODE", "REQUEUED", "REQUEUE_FED"),
@@ -34,15 +34,15 @@ _STATES = frozenset(
 _HAS_NODES = frozenset({"RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "RESIZING", "STAGE_OUT"})
 _REASON = re.compile(r"[A-Za-z]\w*", re.ASCII)
 _OWN_WISH = ("BeginTime", "Dependency", "JobArrayTaskLimit", "JobHeld", "DependencyNeverSatisfied")
-"""Starts of reasons of a job that would not start on an empty cluster either, by its user's or an administrator's wish."""
+"""Prefixes of reasons for which a job would not start on an empty cluster either: its user or an administrator holds it."""
 _OWN_LIMIT = ("Assoc", "QOS", "MaxCpu", "MaxGRES", "MaxMem", "MaxNode")
-"""Starts of reasons of a job that waits for a limit of its user, account or QOS, and not for room."""
+"""Prefixes of reasons of a job that waits for a limit of its user, account or QOS, not for resources."""
 _MOST_REASONS = 50
 WAIT_BOUNDS = (1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 72 * 3600)
 
 
 class Job(NamedTuple):
-    """One line of squeue: a job, a task of an array, or all tasks of an array that wait."""
+    """One line of squeue: a job, a task of an array, or all waiting tasks of an array."""
 
     number: str
     state: str
@@ -59,10 +59,10 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A run of a job that is over."""
+    """One run of a job that ended."""
 
     key: tuple[str, int, int]
-    """The job's number, its start and its end: a job that was requeued has several runs."""
+    """The job's number, start and end: a requeued job has several runs."""
     account: str
     state: str
     seconds: int
@@ -75,7 +75,7 @@ class Ended:
 
 
 def read_jobs(text: str) -> Iterator[Job]:
-    """squeue's lines. Raises AnswerError for a line that has not all fields."""
+    """Reads squeue's lines. Raises AnswerError for a line without all fields."""
     for line in text.split("\n"):  # splitlines also ends a line at rarer characters, which a reason may have
         if not line:
             continue
@@ -86,7 +86,7 @@ def read_jobs(text: str) -> Iterator[Job]:
 
 
 def job_metrics(jobs: Iterable[Job], now: float, most_accounts: int) -> list[Family]:
-    """All gauges of jobs that have not ended."""
+    """All gauges of jobs that have not ended. `now` is in seconds since 1970."""
     by_state: Counter[Values] = Counter()
     reasons: Counter[Values] = Counter()
     waits: dict[Values, float] = {}
@@ -138,28 +138,28 @@ def job_metrics(jobs: Iterable[Job], now: float, most_accounts: int) -> list[Fam
 
 
 def waited_s(job: Job, now: float) -> float:
-    """Seconds since a job that waits for room could have started; 0 for one that waits for something else."""
+    """Seconds that a job has waited for resources; 0 if it waits for something else."""
     if job.eligible is None or job.eligible > now or job.reason.startswith((*_OWN_WISH, *_OWN_LIMIT)):
         return 0.0
     return now - job.eligible
 
 
 def ended_runs(jobs: Iterable[Job]) -> Iterator[Ended]:
-    """What squeue still shows of jobs that are over. One that never started has no run."""
+    """Runs of ended jobs that squeue still lists. A job that never started has none."""
     for job in jobs:
         if job.state in ENDED and has_started(job) and job.start is not None and job.end is not None:
             yield Ended((job.number, job.start, job.end), job.account, job.state, job.end - job.start, job.cpus, job.gpus)
 
 
 def has_started(job: Job) -> bool:
-    """True for a job that has, or had, nodes. Slurm gives a waiting job that is cancelled the moment of that as its start and end."""
+    """True for a job that has, or had, nodes. If a waiting job is cancelled, Slurm sets its start and end to that time."""
     if job.start is None or (job.state not in ENDED and job.state not in _HAS_NODES):
         return False
     return not (job.state == "CANCELLED" and job.start == job.end)
 
 
 class Waits:
-    """How long jobs waited that have started since this process began: each start once."""
+    """Wait times of jobs that started since this process began. Each start counts once."""
 
     def __init__(self, began: float) -> None:
         self._began = began
@@ -169,7 +169,7 @@ class Waits:
         )
 
     def add(self, jobs: Iterable[Job]) -> None:
-        """One reading. What it does not show any more is forgotten."""
+        """Adds one reading. Forgets jobs that are no longer listed."""
         seen: dict[str, int] = {}
         for job in jobs:
             if not has_started(job) or job.start is None or job.eligible is None or job.start < self._began:
@@ -202,14 +202,14 @@ def _job(values: Mapping[str, str]) -> Job:
         eligible=_number(values["EligibleTime"]),
         start=_number(values["StartTime"]),
         end=_number(values["EndTime"]),
-        # A reason may go on with what stands in the job's way, as in "ReqNodeNotAvail, UnavailableNodes:gpu-1".
+        # Details may follow a reason, as in "ReqNodeNotAvail, UnavailableNodes:gpu-1".
         reason=reason[0] if reason and values["Reason"][reason.end() :][:1] in ("", ",") else OTHER,
         tasks=_tasks(values["JobArrayID"]),
     )
 
 
 def _asked(text: str) -> int:
-    """GPUs in what a job has asked for: `gres/gpu:2`, `gres/gpu:h100:2`, `gpu`."""
+    """GPUs that a job asks for: `gres/gpu:2`, `gres/gpu:h100:2`, `gpu`."""
     total = 0
     for part in text.split(","):
         kind, *more = part.removeprefix("gres/").removeprefix("gres:").split(":")
@@ -219,7 +219,7 @@ def _asked(text: str) -> int:
 
 
 def _tasks(number: str) -> int:
-    """Tasks of a line of squeue's: `12_[4-9%2]` are six that wait."""
+    """Tasks in one line of squeue: `12_[4-9%2]` are six waiting tasks."""
     listed = number.partition("_[")[2].removesuffix("]").partition("%")[0]
     total = 0
     for part in listed.split(",") if listed and "..." not in listed else ():
@@ -234,17 +234,17 @@ def _number(text: str) -> int | None:
 
 
 def _by(counts: Mapping[Values, int], at: int) -> Counter[str]:
-    found: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     for values, count in counts.items():
-        found[values[at]] += count
-    return found
+        totals[values[at]] += count
+    return totals
 
 
 def _merged(counts: Mapping[Values, int], rename: Callable[[Values], Values]) -> Counter[Values]:
-    found: Counter[Values] = Counter()
+    totals: Counter[Values] = Counter()
     for values, count in counts.items():
-        found[rename(values)] += count
-    return found
+        totals[rename(values)] += count
+    return totals
 
 
 def _by_account(counts: Mapping[str, int], shown: frozenset[str]) -> Counter[Values]:

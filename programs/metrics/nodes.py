@@ -1,6 +1,6 @@
-"""Metrics of nodes, their processors and GPUs, and the health checks, from one `scontrol --oneliner show nodes`. Pure.
+"""Metrics of nodes, their processors and GPUs, and health checks, from one `scontrol --oneliner show nodes`. Pure.
 
-5,000 nodes cost scontrol a third of a second as text; sinfo needs as long and lists a node once for each of its partitions.
+scontrol takes a third of a second for 5,000 nodes. sinfo takes as long, and lists a node once per partition.
 """
 
 from collections import Counter
@@ -18,40 +18,40 @@ from .text import OTHER, Family, Values
 
 COMMAND = ("scontrol", "--oneliner", "--all", "show", "nodes")
 DETAILED = ("scontrol", "--oneliner", "--all", "--details", "show", "nodes")
-"""Where TRES do not count GPUs, as without accounting, only GresUsed says how many have a job."""
+"""Without accounting, TRES do not count GPUs: only GresUsed has the number of allocated GPUs."""
 _WORKING = frozenset({"idle", "allocated", "mixed"})
 _OFF = frozenset({"powered_down", "powering_down"})
 _SILENT_IN_ORDER = _OFF | {"powering_up"}
-"""States in which no check runs on a node, as it should be."""
+"""States in which no check is expected to run on a node."""
 _SHARES = ("allocated", "idle", "unavailable", "powered_down")
 _INTERVAL = "interval"
 
 
 def node_set_of(node: str) -> str:
-    """The node set in a worker's name; `other` for a node that is no worker of ours."""
+    """The node set in a worker's name; `other` for a node that is not ours."""
     name, _, ordinal = node.rpartition("-")
     return name if name and ordinal.isdecimal() else OTHER
 
 
 def node_metrics(text: str, checks: Checks, now: float, unknown_after_s: float = UNKNOWN_AFTER_S) -> list[Family]:
-    """All families of nodes; times are in seconds since 1970. Raises AnswerError, a ValueError, for text that is no answer."""
-    # A comment may have line breaks, whose rest is no line of a node.
+    """All families of nodes. Times are in seconds since 1970. Raises AnswerError, a ValueError, for other text."""
+    # A comment may have line breaks; what follows one is no line of a node.
     text = "\n".join(line for line in text.splitlines() if line.startswith("NodeName=")) or text
     states, resources = read_states(text), read_resources(text)
     by_state: Counter[Values] = Counter()
     cpus: Counter[Values] = Counter()
     gpus: Counter[Values] = Counter()
-    each: dict[Values, float] = {}
+    node_states: dict[Values, float] = {}
     for name, state in states.items():
         node_set = node_set_of(name)
-        each[name, node_set, word(state)] = 1
+        node_states[name, node_set, word(state)] = 1
         by_state[node_set, word(state)] += 1
         has = resources.get(name, Resources())
         _share(cpus, node_set, state, has.cpus_used, has.cpus)
         if has.gpus:
             _share(gpus, node_set, state, has.gpus_used, has.gpus)
     return [
-        Family("slipway_node_state", "1 for the state that a Slurm node is in.", ("node", "nodeset", "state"), each),
+        Family("slipway_node_state", "1 for the state that a Slurm node is in.", ("node", "nodeset", "state"), node_states),
         Family("slipway_nodes", "Slurm nodes by state.", ("nodeset", "state"), by_state),
         Family("slipway_cpus", "Processors of nodes by what they do.", ("nodeset", "state"), cpus),
         Family("slipway_gpus", "GPUs of nodes by what they do.", ("nodeset", "state"), gpus),
@@ -60,9 +60,9 @@ def node_metrics(text: str, checks: Checks, now: float, unknown_after_s: float =
 
 
 def _share(counts: Counter[Values], node_set: str, state: NodeState, used: int, total: int) -> None:
-    """What has a job is allocated, also on a node that drains; the rest is idle only where a job could start now."""
-    rest = word(state)
-    free = "idle" if rest in _WORKING and is_registered(state) else "powered_down" if rest in _OFF else "unavailable"
+    """Counts resources of jobs as allocated, also on a draining node. The others are idle only if a job could start now."""
+    state_word = word(state)
+    free = "idle" if state_word in _WORKING and is_registered(state) else "powered_down" if state_word in _OFF else "unavailable"
     for share in _SHARES:
         counts[node_set, share] += 0
     counts[node_set, "allocated"] += min(used, total)
@@ -70,18 +70,18 @@ def _share(counts: Counter[Values], node_set: str, state: NodeState, used: int, 
 
 
 def _check_metrics(text: str, states: Mapping[str, NodeState], checks: Checks, now: float, unknown_after_s: float) -> list[Family]:
-    """What a check that is no longer declared has found says nothing of its node, and is left out. A check at an interval that has told
-    nothing for so long is unknown there, whatever it told before, also where it has never told anything."""
+    """Leaves out results of checks that are no longer declared. A check at an interval is unknown on a node where it has not reported for
+    `unknown_after_s`, or never."""
     extras, starts = read_extras(text), read_starts(text)
     failed: dict[Values, float] = {}
     results: Counter[Values] = Counter()
     oldest: dict[Values, float] = {}
     for name, state in states.items():
         node_set = node_set_of(name)
-        found = _results(extras.get(name, ""))
+        last_results = _results(extras.get(name, ""))
         is_up = word(state) not in _SILENT_IN_ORDER
         for check, context in {LAUNCH: "", **checks.get(node_set, {})}.items():
-            result, at, kind = found.get(check, ("", None, ""))
+            result, at, kind = last_results.get(check, ("", None, ""))
             told_at = max(at or 0, starts.get(name, now if at is None else 0))
             if is_up and context == _INTERVAL and now - told_at >= unknown_after_s:
                 result = UNKNOWN
@@ -107,9 +107,9 @@ def _check_metrics(text: str, states: Mapping[str, NodeState], checks: Checks, n
 
 @lru_cache(maxsize=8192)
 def _results(extra: str) -> Mapping[str, tuple[str, float | None, str]]:
-    """By check its last result, when that was, and the kind of the failure that has not been seen mended, if there is one.
+    """Check to its last result, the time of it, and the kind of an open failure, if any.
 
-    Remembered, as most nodes have the same from one reading to the next: half of the time of a reading of 5,000 nodes.
+    Cached, as it rarely changes between two readings: this saves half the time of a reading of 5,000 nodes.
     """
-    found = read_results(extra) or {}
-    return {name: (each.result, read_time(each.at), each.failure.kind if each.failure else "") for name, each in found.items()}
+    results = read_results(extra) or {}
+    return {name: (result.result, read_time(result.at), result.failure.kind if result.failure else "") for name, result in results.items()}

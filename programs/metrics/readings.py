@@ -1,6 +1,6 @@
-"""What was read last, and how old it is. Pure: times come as arguments, in monotonic seconds.
+"""The last good readings and their age. Pure: times are arguments, in monotonic seconds.
 
-A scrape prints this and asks nobody. A reading that fails leaves the one before it in place, whose age grows.
+A scrape only prints these. A failed reading leaves the previous one in place, and its age grows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ class Reading:
     """The last good reading of one kind."""
 
     at: float
-    """When Slurm was asked for it; before the first, when the process began."""
+    """When Slurm was asked for it; before the first reading, when the process began."""
     took_s: float | None = None
     """None before the first."""
     body: bytes = b""
@@ -26,26 +26,26 @@ class Reading:
 
 
 class Readings:
-    """The readings by kind. Any thread may write and read."""
+    """The readings by kind. Thread-safe."""
 
     def __init__(self, kinds: Iterable[str], began: float) -> None:
         self._lock = Lock()
         self._all = {kind: Reading(began) for kind in kinds}
 
     def succeeded(self, kind: str, at: float, took_s: float, body: str) -> None:
-        """A reading that was asked for at this time."""
+        """Stores a good reading that was asked for at this time."""
         with self._lock:
             self._all[kind] = Reading(at, took_s, body.encode(), is_answered=True)
 
     def failed(self, kind: str) -> bool:
-        """The last attempt brought nothing. True unless the one before it had failed as well."""
+        """Notes a failed attempt. True unless the previous attempt had failed, too."""
         with self._lock:
             last = self._all[kind]
             self._all[kind] = Reading(last.at, last.took_s, last.body, is_failing=True)
             return not last.is_failing
 
     def page(self, now: float, memory: int, cpu_s: float, key_waits_s: float = 0) -> bytes:
-        """All that a scrape shows; memory in bytes and processor time are this process's own."""
+        """The text of a scrape. `memory` (bytes) and `cpu_s` are this process's own."""
         with self._lock:
             readings = dict(self._all)
         return b"".join([_state(readings, now, memory, cpu_s, key_waits_s).encode(), *(reading.body for reading in readings.values())])

@@ -1,7 +1,6 @@
-"""The collector: reads Slurm in the background and serves metrics for Prometheus at :8081/metrics, from what it has read last.
+"""The collector: reads Slurm in the background and serves the last readings to Prometheus at :8081/metrics.
 
-`python3 -m programs.metrics.run SETTINGS`, as SlurmUser, who sees all jobs. A scrape asks nobody, so it answers at once whatever Slurm
-does. It keeps nothing: counters start at 0, and Prometheus knows that of counters.
+`python3 -m programs.metrics.run SETTINGS`, as SlurmUser, who sees all jobs. It keeps no state: counters start at 0.
 """
 
 import os
@@ -36,11 +35,11 @@ _ENVIRONMENT = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
 say = teller("metrics")
 
 Ask = Callable[..., str]
-"""Runs a command of Slurm's and gives what it prints. Raises SlurmError."""
+"""Runs a Slurm command and returns its output. Raises SlurmError."""
 
 
 class Collector:
-    """Reads one kind after the other. `ask` runs a command; `clock` is monotonic, `wall` is seconds since 1970."""
+    """Reads each kind. `ask` runs a command; `clock` is monotonic, `wall` is in seconds since 1970."""
 
     def __init__(
         self,
@@ -55,13 +54,13 @@ class Collector:
         self._waits = jobs.Waits(began)
         self._usage = usage.Usage(began, settings.accounts)
         self._since = began
-        """When ended jobs were last read."""
+        """When ended jobs were last read, in seconds since 1970."""
         self._gap: Gap | None = None
-        """Of the last time that slurmdbd was away."""
+        """The last outage of slurmdbd."""
         self.readings = Readings(("nodes", "jobs", *(("accounting",) if settings.accounting else ())), clock())
 
     def read(self, kind: str) -> float:
-        """One attempt: whatever Slurm does, the readings say so. Gives the seconds that it took."""
+        """Makes one attempt and stores its result or failure. Returns the seconds that it took."""
         at = self._clock()
         try:
             body = {"nodes": self._nodes, "jobs": self._jobs, "accounting": self._accounting}[kind]()
@@ -74,7 +73,6 @@ class Collector:
         return took
 
     def _nodes(self) -> str:
-        """Nodes, with what checks have told of them, and whether anybody notes that."""
         command = nodes.COMMAND if self._settings.accounting else nodes.DETAILED
         settings = self._settings
         families = nodes.node_metrics(self._ask(*command), settings.checks, self._wall(), settings.unknown_after_s)
@@ -84,11 +82,11 @@ class Collector:
 
     def _jobs(self) -> str:
         now = self._wall()
-        # A record of each of 50,000 jobs is 20 MB for a moment; the text is gone by then.
-        found = [*jobs.read_jobs(self._ask(*jobs.COMMAND))]
-        self._waits.add(found)
-        body = render(jobs.job_metrics(found, now, self._settings.accounts)) + self._waits.render()
-        return body if self._settings.accounting else body + self._count(jobs.ended_runs(found), now)
+        # The records of 50,000 jobs take 20 MB for a moment, after the text is freed.
+        listed_jobs = [*jobs.read_jobs(self._ask(*jobs.COMMAND))]
+        self._waits.add(listed_jobs)
+        body = render(jobs.job_metrics(listed_jobs, now, self._settings.accounts)) + self._waits.render()
+        return body if self._settings.accounting else body + self._count(jobs.ended_runs(listed_jobs), now)
 
     def _accounting(self) -> str:
         now = self._wall()
@@ -106,7 +104,7 @@ class Collector:
 
 
 def ask(*command: str) -> str:
-    """One of Slurm's commands, with an end."""
+    """Runs a Slurm command with a time-out."""
     return call(*command, timeout_s=_CALL_S, env=_ENVIRONMENT)
 
 
@@ -116,13 +114,13 @@ def memory() -> int:
 
 
 def cpu_s() -> float:
-    """Processor seconds of this process and of the commands that it has run."""
+    """Processor seconds of this process and of its commands."""
     spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in spent)
+    return sum(times.ru_utime + times.ru_stime for times in spent)
 
 
 def key_waits_s(note: Path = KEY_WAITS) -> float:
-    """Seconds since another munge key has come to this pod, which waits for slurmctld's stop; 0 where none waits."""
+    """Seconds since another munge key came to this pod and waits for slurmctld's stop; 0 if none waits."""
     try:
         return max(0.0, time.time() - note.stat().st_mtime)
     except OSError:
@@ -130,13 +128,13 @@ def key_waits_s(note: Path = KEY_WAITS) -> float:
 
 
 def listener(readings: Readings, bounds: Bounds = _BOUNDS) -> Listener:
-    """Serves the readings: a page may have megabytes, so whoever asks at the same time gets the same one."""
+    """Serves the readings. A page may have megabytes, so simultaneous requests share one."""
     page = web.shared(lambda: web.Answer(readings.page(time.monotonic(), memory(), cpu_s(), key_waits_s()), CONTENT_TYPE))
     return web.gives({"/metrics": page}, bounds)
 
 
 def work(collector: Collector, kinds: tuple[str, ...], interval_s: float, stop: threading.Event) -> None:
-    """Readings without end, with pauses between them."""
+    """Reads until `stop` is set, with pauses."""
     while not stop.is_set():
         took = max(collector.read(kind) for kind in kinds)
         stop.wait(pause_s(took, interval_s))
@@ -155,7 +153,7 @@ def main() -> int:
         is_broken.set()
         signals.wake()
 
-    threading.excepthook = end  # a fault of ours ends the process, which comes back, instead of an age that grows for ever
+    threading.excepthook = end  # a bug ends the process, which restarts, so that no reading ages for ever
     serving = InThread((listener(collector.readings), ports.METRICS), (web.healthy(), ports.PROBE))
     for thread in threads:
         thread.start()

@@ -8,8 +8,8 @@ from typing import Any
 from slurm.retelling import UNKNOWN_AFTER_S
 
 Checks = Mapping[str, Mapping[str, str]]
-"""By node set, the names of its health checks, each with the runs that renew a result: `interval`, `job`, or an empty text for a check that
-runs only before or after jobs, which reports a pass once."""
+"""Node set to its health checks, each with the runs that renew its result: `interval`, `job`, or empty for a check that only runs before or
+after jobs and reports a pass once."""
 
 
 @dataclass(frozen=True)
@@ -17,16 +17,16 @@ class Settings:
     """What the collector reads, and how often."""
 
     accounting: bool
-    """True: slurmdbd has the jobs that ended, and TRES count GPUs."""
+    """True: slurmdbd has the ended jobs, and TRES count GPUs."""
     accounts: int
-    """Accounts with series of their own; the others are summed up."""
+    """Number of accounts with their own series. The others are summed up."""
     checks: Checks
     unknown_after_s: float = UNKNOWN_AFTER_S
-    """Seconds after which a check at an interval that has told nothing of a node is unknown there."""
+    """Seconds without a report after which a check at an interval is unknown on a node."""
     checks_collector: tuple[str, int] | None = None
-    """Host and port of the program that notes what checks beside jobs find; None where there are no such checks."""
+    """Host and port of the collector of checks beside jobs; None if there are no such checks."""
     interval_s: float = 15
-    """Seconds between two readings of slurmctld; a slow reading makes its own pause longer (readings.py)."""
+    """Seconds between two readings of slurmctld. The pause after a slow reading is longer (slurm/ended.py)."""
     accounting_interval_s: float = 60
     """Seconds between two readings of slurmdbd."""
 
@@ -48,14 +48,14 @@ def to_json(settings: Settings) -> str:
 
 
 def from_json(text: str) -> Settings:
-    """What `to_json` has written."""
-    given: dict[str, Any] = json.loads(text)
+    """Reads what `to_json` wrote."""
+    values: dict[str, Any] = json.loads(text)
     return Settings(
-        accounting=given["accounting"],
-        accounts=given["accounts"],
-        checks=given["checks"],
-        unknown_after_s=given["unknownAfterS"],
-        checks_collector=tuple(given["checksCollector"]) if given["checksCollector"] else None,
-        interval_s=given["intervalS"],
-        accounting_interval_s=given["accountingIntervalS"],
+        accounting=values["accounting"],
+        accounts=values["accounts"],
+        checks=values["checks"],
+        unknown_after_s=values["unknownAfterS"],
+        checks_collector=tuple(values["checksCollector"]) if values["checksCollector"] else None,
+        interval_s=values["intervalS"],
+        accounting_interval_s=values["accountingIntervalS"],
     )

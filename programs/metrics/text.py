@@ -1,7 +1,6 @@
-"""Prometheus' text format: families of samples, and label values that stay few. Pure.
+"""Prometheus' text format: families of samples, and bounded label values. Pure.
 
-Printed here and not by `prometheus-client`, which Debian has: its registry keeps an object for each series, and a node changes its series
-with each state. The format is a dozen lines, and costs the image nothing. Source: Prometheus' "Exposition formats", text format 0.0.4.
+Not `prometheus-client`: docs/design.md, Metrics, has the reason. Source: Prometheus' "Exposition formats", text format 0.0.4.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +8,7 @@ from dataclasses import dataclass
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OTHER = "other"
-"""The label value for what is beyond the most."""
+"""The label value for all values beyond the limit."""
 
 _IN_VALUE = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 _IN_HELP = str.maketrans({"\\": r"\\", "\n": r"\n"})
@@ -25,12 +24,12 @@ class Family:
     help: str
     labels: tuple[str, ...]
     samples: Mapping[Values, float]
-    """By the values of the labels, in their order."""
+    """By label values, in the order of `labels`."""
     kind: str = "gauge"
 
 
 class Bounded:
-    """Lets the first so many values through, for as long as the process lives: a counter's series never changes its name."""
+    """Passes the first `most` values through for the life of the process, so that a counter keeps its labels."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -45,17 +44,17 @@ class Bounded:
 
 
 def largest(sizes: Mapping[str, float], most: int) -> frozenset[str]:
-    """The names of the largest; of equal ones the first in the alphabet."""
+    """The names with the largest sizes; ties go in alphabetical order."""
     return frozenset(sorted(sizes, key=lambda name: (-sizes[name], name))[:most])
 
 
 def render(families: Iterable[Family]) -> str:
-    """The families as text. One without samples is left out."""
+    """The families as text. Families without samples are left out."""
     return "".join(line for family in families if family.samples for line in _lines(family))
 
 
 class Histogram:
-    """Counts of values up to each bound, by label values."""
+    """Counts of observed values up to each bound, by label values."""
 
     def __init__(self, name: str, help_: str, labels: tuple[str, ...], bounds: Sequence[float]) -> None:
         self._about = (name, help_)
@@ -70,7 +69,7 @@ class Histogram:
         self._sums[values] = self._sums.get(values, 0.0) + amount
 
     def render(self) -> str:
-        """As text; empty before the first value."""
+        """The histogram as text; empty before the first value."""
         if not self._counts:
             return ""
         name = self._about[0]
@@ -96,8 +95,8 @@ def _head(name: str, help_: str, kind: str) -> list[str]:
 
 
 def _line(name: str, labels: Sequence[str], values: Values, amount: float) -> str:
-    said = ",".join(f'{label}="{value.translate(_IN_VALUE)}"' for label, value in zip(labels, values, strict=True))
-    return f"{name}{{{said}}} {_number(amount)}\n" if said else f"{name} {_number(amount)}\n"
+    pairs = ",".join(f'{label}="{value.translate(_IN_VALUE)}"' for label, value in zip(labels, values, strict=True))
+    return f"{name}{{{pairs}}} {_number(amount)}\n" if pairs else f"{name} {_number(amount)}\n"
 
 
 def _number(amount: float) -> str:

@@ -1,7 +1,7 @@
-"""Counters of the GPU and processor time of jobs that have ended, by account and result: from sacct, or from squeue without accounting.
+"""Counts GPU and processor time of ended jobs by account and result, from sacct, or from squeue without accounting. Pure.
 
-Pure. Each run of a job counts once. slurmctld hands a job's end to slurmdbd a moment later, so each reading looks back a while, and knows
-the ends from there that it has counted. What ended before this process began does not count: the counters start at 0.
+Each run of a job counts once. A job's end may reach slurmdbd late, so readings overlap. Jobs that ended before this process began do not
+count.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ _RESULTS = {
 
 
 def command(since: float) -> tuple[str, ...]:
-    """What ended since then. Without --endtime, --state asks for the states at the start. Runs before a requeue are duplicates to sacct."""
+    """Lists runs that ended since then. --state needs --endtime, else it matches states at the start. --duplicates adds requeued runs."""
     return (
         *("sacct", "--allusers", "--allocations", "--duplicates", "--noheader", "--parsable2"),
         *(f"--starttime=uts{int(since)}", "--endtime=now", f"--state={','.join(STATES)}", f"--format={','.join(FIELDS)}"),
@@ -39,7 +39,7 @@ def command(since: float) -> tuple[str, ...]:
 
 
 def read_ended(text: str) -> Iterator[Ended]:
-    """sacct's lines, with times in seconds since 1970. A job that never had nodes has none. Raises AnswerError."""
+    """Reads sacct's lines, with times in seconds since 1970. A job that never had nodes has no times. Raises AnswerError."""
     for line in text.splitlines():
         values = line.split("|")
         if len(values) != len(FIELDS):
@@ -61,7 +61,7 @@ class Usage:
         self._cpu_s: Counter[Values] = Counter()
 
     def add(self, ended: Iterable[Ended], since: float) -> None:
-        """What has ended since then, again or for the first time."""
+        """Adds the runs that ended since then and are not counted yet."""
         self._counted = {key for key in self._counted if key[2] >= since}
         for run in ended:
             if run.end < max(since, self._began) or run.key in self._counted:

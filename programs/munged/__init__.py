@@ -1,1 +1,1 @@
-"""munged of a pod: its start, and its change to another key at the moment when all pods change."""
+"""munged of a pod: starts it, and changes its key at the same time as all other pods."""

@@ -1,8 +1,7 @@
-"""munged over the socket in /run/munge, with the key of the Secret. Decides nothing: see plan.
+"""Runs munged with the Secret's key, at the socket in /run/munge. Decides nothing: see plan.
 
-In a container of its own it runs as user munge, and /run/munge is a volume that the pod's containers share. In a worker's container, whose
-program runs this in its own process, it starts as root, has the key that root alone can read, keeps it in memory, and gives all its rights
-up before it becomes munged.
+In its own container it runs as user munge, and the pod's containers share /run/munge. In a worker it starts as root, keeps the key on a
+tmpfs, and drops all rights before it becomes munged.
 """
 
 import os
@@ -39,10 +38,10 @@ LATEST_S = 600
 
 
 class Munged:
-    """One munged. `run` starts and reaps it, in the thread that calls it; a second thread looks for another key."""
+    """One munged. `run` starts and reaps it in the calling thread; a second thread watches for another key."""
 
     def __init__(self, say: Callable[[str], None], controller: str, latest_s: float = LATEST_S, origin: str = "") -> None:
-        """`controller` is slurmctld's host, `origin` the address that credentials name in place of the pod's own."""
+        """`controller` is slurmctld's host; `origin` is the address in credentials, in place of the pod's own."""
         self._say = say
         self._controller = controller
         self._latest_s = latest_s
@@ -53,21 +52,20 @@ class Munged:
         self._is_watched = False
         self._is_stopping = False
         self._outdated: subprocess.Popen[bytes] | None = None
-        """The process that has to make way for one with another key."""
+        """The process that ends because of another key."""
 
     def run(self) -> int:
-        """Until munged ends by itself, or is stopped: its exit code. Raises OSError, CalledProcessError, RuntimeError (no thread)."""
+        """Runs until munged ends or is stopped; returns its exit code. Raises OSError, CalledProcessError, RuntimeError (no thread)."""
         give_up = self._prepare()
         if not has_key():
             self._keys.take()
         is_change = False
         while True:
             self._keys.note()
-            # --force: a volume is writable for more than munged likes, and the socket of a container that was killed is in the way of its
-            # successor. --max-ttl: munged remembers each credential that it has decoded for as long as that is valid. Slurm's are for five
-            # minutes.
+            # --force: munged would refuse the volume's mode, and the socket that a killed container left. --max-ttl: munged remembers each
+            # decoded credential while it is valid. Slurm's are valid for five minutes.
             options = ["--foreground", "--force", "--num-threads", "10", "--max-ttl", "300", "--key-file", KEY, *self._origin]
-            if not self._is_watched:  # first: where no thread can be started, munged is not left behind without a watch
+            if not self._is_watched:  # first: if no thread can be started, munged does not run unwatched
                 threading.Thread(target=self._look_after_key, daemon=True).start()
                 self._is_watched = True
             self._process = subprocess.Popen([*give_up, "munged", *options], cwd="/", stdout=self._log.fd, stderr=self._log.fd)
@@ -83,16 +81,16 @@ class Munged:
             is_change = True
 
     def close(self) -> None:
-        """Once `run` is over: writes the last lines of munged's log."""
+        """Writes the last lines of munged's log. Call it after `run` has returned."""
         self._log.close()
 
     def stop(self) -> None:
-        """Ends munged, and `run`. For a handler of signals."""
+        """Ends munged, and `run`. For signal handlers."""
         self._is_stopping = True
         self._terminate()
 
     def _prepare(self) -> tuple[str, ...]:
-        """Folders; gives the command in front of munged."""
+        """Makes the folders; returns the prefix of munged's command."""
         if os.getuid() != 0:
             if not os.path.isdir(_STATE):
                 os.mkdir(_STATE, 0o700)
@@ -113,7 +111,7 @@ class Munged:
             time.sleep(pause_s(step))
             if self._is_stopping:
                 return
-            if self._outdated is self._process:  # makes way
+            if self._outdated is self._process:  # it is ending
                 continue
             try:
                 is_waiting = self._keys.has_other()
@@ -132,7 +130,7 @@ class Munged:
                     silence = 0
                     self._outdated = self._process
                     self._terminate()
-            except (OSError, RuntimeError) as error:  # a full disk, for instance, or no thread to be had
+            except (OSError, RuntimeError) as error:  # such as a full disk, or no thread
                 fault = f"could not look after the key, trying again: {error}"
             if fault and fault != told:
                 self._say(fault)
@@ -144,19 +142,19 @@ class Munged:
 
 
 def dial(host: str) -> Dial:
-    """Whether slurmctld's port answers. In a thread: a name is looked up for as long as DNS likes."""
-    found: list[Dial] = []
+    """Whether slurmctld's port answers. In a thread, as a DNS lookup has no time-out."""
+    outcomes: list[Dial] = []
 
     def connect() -> None:
         try:
             socket.create_connection((host, ports.SLURMCTLD), _DIAL_S).close()
-            found.append(Dial.ANSWERED)
+            outcomes.append(Dial.ANSWERED)
         except ConnectionRefusedError:
-            found.append(Dial.REFUSED)
+            outcomes.append(Dial.REFUSED)
         except OSError:
-            found.append(Dial.NOTHING)
+            outcomes.append(Dial.NOTHING)
 
     thread = threading.Thread(target=connect, daemon=True)
     thread.start()
     thread.join(_DIAL_S)
-    return found[0] if found else Dial.NOTHING
+    return outcomes[0] if outcomes else Dial.NOTHING

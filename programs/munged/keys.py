@@ -1,4 +1,4 @@
-"""The munge key as the Secret has it, and as munged has it: in a file that its user alone can read. Thin. Raises OSError.
+"""The munge key in the Secret, and munged's copy, which only its user can read. Thin. Raises OSError.
 
 Without `pathlib`, which takes 5 ms of each start of a worker.
 """
@@ -13,27 +13,27 @@ from slurm.people import ACCOUNTS
 SECRET = f"{paths.MUNGE_KEY}/munge.key"
 KEY = "/var/lib/munge/munge.key"
 NOTE = f"{paths.MUNGE_RUN}/key-id"
-"""Says which key this is, and nothing of it: for programs/slurmctld, which sees no key."""
+"""Identifies the key without revealing it, for programs/slurmctld, which cannot read keys."""
 WAITS = paths.MUNGE_KEY_WAITS
-"""Is there while another key waits, for programs/slurmctld; its time is that of the key's arrival."""
+"""Exists while another key waits, for programs/slurmctld. Its time is that of the key's arrival."""
 
 
 class Keys:
-    """Both keys. Remembers a file of the Secret that had the same key, so that it is not read again."""
+    """Both keys. Remembers a file of the Secret with the same key, so that it is read once."""
 
     def __init__(self) -> None:
         self._same: int | None = None
 
     def has_other(self) -> bool:
-        """True when the Secret has another key than munged. Raises OSError when they cannot be compared: such a key is no other, as
-        slurmctld stops for another."""
+        """True if the Secret has another key than munged. Raises OSError if they cannot be compared: slurmctld would stop for another key,
+        so the answer must be sure."""
         try:
-            found = os.stat(SECRET)
+            secret = os.stat(SECRET)
         except OSError:
             return False
-        # The kubelet never writes into a file, so another key is another file. The file that was compared last stays open: so no other file
-        # gets its number.
-        if not found.st_size or (self._same is not None and os.path.samestat(found, os.fstat(self._same))):
+        # The kubelet never writes into a file, so another key is another file. The file that was compared last stays open, so that its
+        # inode number is not used again.
+        if not secret.st_size or (self._same is not None and os.path.samestat(secret, os.fstat(self._same))):
             return False
         if self._same is not None:
             os.close(self._same)
@@ -49,34 +49,34 @@ class Keys:
                 os.close(opened)
 
     def take(self) -> None:
-        """Gives munged the Secret's key. munged wants one that only its own user can read; a Secret's file cannot be that."""
+        """Copies the Secret's key for munged, which wants a file that only its user can read. A mounted Secret cannot be one."""
         key = _content(SECRET)
         new = f"{KEY}.new"
         with contextlib.suppress(FileNotFoundError):  # of a start that was killed
             os.unlink(new)
-        made = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
         try:
-            os.write(made, key)
+            os.write(descriptor, key)
             if os.getuid() == 0:
-                os.fchown(made, ACCOUNTS["munge"], ACCOUNTS["munge"])
+                os.fchown(descriptor, ACCOUNTS["munge"], ACCOUNTS["munge"])
         finally:
-            os.close(made)
+            os.close(descriptor)
         os.replace(new, KEY)
 
     def note(self) -> None:
-        """Says which key munged has."""
-        # A process of 2 ms: hashlib would bring OpenSSL, 4 MB of each worker's memory.
+        """Writes NOTE: which key munged has."""
+        # The process takes 2 ms. hashlib would load OpenSSL: 4 MB of each worker's memory.
         done = subprocess.run(["sha256sum", KEY], capture_output=True, check=True)
-        made = os.open(f"{NOTE}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        descriptor = os.open(f"{NOTE}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
-            os.write(made, done.stdout[:16] + b"\n")
+            os.write(descriptor, done.stdout[:16] + b"\n")
         finally:
-            os.close(made)
+            os.close(descriptor)
         os.replace(f"{NOTE}.new", NOTE)
 
 
 def has_key() -> bool:
-    """True when munged has a key already: the pod keeps it when a container starts again."""
+    """True if munged has a key already: the pod keeps it when a container restarts."""
     try:
         return os.stat(KEY).st_size > 0
     except FileNotFoundError:
@@ -84,7 +84,7 @@ def has_key() -> bool:
 
 
 def say_waiting() -> bool:
-    """Leaves the note that a key waits; False when it was there."""
+    """Writes the note that a key waits; False if it was there."""
     try:
         os.close(os.open(WAITS, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
     except FileExistsError:
@@ -93,7 +93,7 @@ def say_waiting() -> bool:
 
 
 def waiting_since() -> float:
-    """When the key that waits has come, in seconds since 1970."""
+    """When the waiting key came, in seconds since 1970."""
     return os.stat(WAITS).st_mtime
 
 

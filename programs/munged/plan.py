@@ -1,19 +1,17 @@
 """Decides when munged takes another key. Pure.
 
-munged knows one key and reads it at its start, so it is started again when another key has come; pods and their jobs live on. But no two
-pods may use different keys while they talk: slurmctld would refuse a step's message that its job has ended, and the step sends it once
-only (26.05.5). So a key that the kubelet brings waits, and all pods take it at the same signal: slurmctld no longer listens. It stops for
-that some seconds after every kubelet has had its time (programs/slurmctld); to a silent slurmctld everybody sends again.
+munged reads its key at start. Pods with different keys must not talk, or slurmctld misses the end of jobs (docs/design.md, section 6).
+So another key waits until programs/slurmctld has stopped slurmctld, once every kubelet had time to bring the key. All pods take it then.
 """
 
 from enum import Enum
 
 _SILENCES = 3
-"""Attempts in a row without an answer, as while slurmctld's pod is replaced, that count as a closed port."""
+"""Attempts in a row without an answer that count as a closed port, such as while slurmctld's pod is replaced."""
 
 
 class Dial(Enum):
-    """What came of an attempt to reach slurmctld's port."""
+    """Result of an attempt to reach slurmctld's port."""
 
     ANSWERED = 1
     REFUSED = 2
@@ -21,7 +19,7 @@ class Dial(Enum):
 
 
 class Step(Enum):
-    """What follows from one look."""
+    """What to do after one look."""
 
     REST = 1
     """No other key waits."""
@@ -31,14 +29,14 @@ class Step(Enum):
 
 
 def count_silence(before: int, dial: Dial) -> int:
-    """How silent slurmctld is after another attempt."""
+    """The number of silent attempts after another one."""
     return {Dial.ANSWERED: 0, Dial.REFUSED: _SILENCES, Dial.NOTHING: before + 1}[dial]
 
 
 def plan_key(is_waiting: bool, silence: int, waited_s: float, latest_s: float) -> Step:
-    """What to do about a key: `is_waiting` says whether the Secret has another one than munged, `waited_s` for how long it had it.
+    """What to do about a key. `is_waiting`: the Secret has another key than munged, since `waited_s` seconds.
 
-    After `latest_s` it is taken all the same: slurmctld has long been with it.
+    After `latest_s` the key is taken in any case: slurmctld has long taken it.
     """
     if not is_waiting:
         return Step.REST
@@ -46,5 +44,5 @@ def plan_key(is_waiting: bool, silence: int, waited_s: float, latest_s: float) -
 
 
 def pause_s(step: Step) -> float:
-    """Seconds until the next look. One that waits is quick: slurmctld listens again after some seconds."""
+    """Seconds until the next look; few while a key waits, as slurmctld soon listens again."""
     return 1 if step is Step.WAIT else 5

@@ -13,22 +13,22 @@ from slurm.pump import take_stderr
 from .daemon import LATEST_S, Munged
 
 _ORIGIN_S = 15
-"""At the first start the Service may be younger than the pod, and cluster DNS remembers a "no" for 5 s. The startup probe waits 60 s."""
+"""At the first start the Service may be younger than the pod, and cluster DNS caches a "no" for 5 s. The startup probe waits 60 s."""
 _ASK_S = 3
 
 say = teller("slipway-munged")
 
 
 def find_origin(name: str) -> str:
-    """The address of the Service that credentials are to name; Slurm shows its name as the AllocNode of jobs. Empty where it has none."""
+    """The Service's IPv4 address, for credentials: Slurm shows its name as the AllocNode of jobs. Empty if it has none."""
     end = time.monotonic() + _ORIGIN_S
     while True:
         try:
-            said = subprocess.run(["getent", "ahostsv4", name], capture_output=True, text=True, timeout=_ASK_S, check=False).stdout
+            addresses = subprocess.run(["getent", "ahostsv4", name], capture_output=True, text=True, timeout=_ASK_S, check=False).stdout
         except subprocess.TimeoutExpired:
-            said = ""
-        if said.split():
-            return said.split()[0]
+            addresses = ""
+        if addresses.split():
+            return addresses.split()[0]
         if time.monotonic() >= end:
             say(f"no IPv4 address of {name} in DNS: jobs from here show this pod's address as their AllocNode")
             return ""

@@ -1,1 +1,1 @@
-"""News of jobs and nodes: reads what has ended and which nodes are out of service, and tells webhooks and mail addresses."""
+"""Tells webhooks and mail addresses of ended jobs and of nodes that go out of service or come back. Entry: run.py."""

@@ -1,7 +1,7 @@
-"""Users whose running jobs are on nodes that newly went out of service, where a job's comment asks for news (`notify:NAME`). Pure.
+"""Finds users whose running jobs are on newly drained nodes and ask for news in their comment (`notify:NAME`). Pure.
 
-Only drains are told: Slurm ends the jobs of a node that is down, and their end is news of its own. A drain is told once, whatever becomes
-of its reason: a node that was told of is told again when it was back in service meanwhile.
+Nodes that are down are left out: Slurm ends their jobs, which is news of its own. A drain is reported once, even if its reason changes; the
+next one is reported once the node was back in service.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,18 +17,18 @@ EVENT = "jobDrain"
 
 
 def newly_drained(known: Known, changes: Changes) -> dict[str, Fault]:
-    """The nodes that were drained under jobs since `known`, the state before these changes."""
+    """Nodes that were drained under jobs since `known`, the state before these changes."""
     return {name: fault for name, fault in changes.out.items() if fault.state == "draining" and name not in known.told}
 
 
 def plan_affected(receiver: Receiver, drained: Mapping[str, Fault], silent: frozenset[str], jobs: Iterable[Job]) -> list[News]:
-    """What a receiver is told of the jobs on these nodes: one message a user, and one that counts the users beyond `MOST`."""
-    found: dict[str, list[Job]] = {}
+    """A receiver's news of jobs on these nodes: one message per user, and one that counts the users beyond `MOST`."""
+    jobs_by_user: dict[str, list[Job]] = {}
     for job in jobs:
         is_asked = receiver.wants_jobs and receiver.name in asked(job.comment)
         if is_asked and is_chosen(receiver, job.account, job.user, job.partition) and not job.nodes.isdisjoint(drained):
-            found.setdefault(job.user, []).append(job)
-    news = [News(EVENT, affected=_of_user(user, found[user], drained, silent)) for user in sorted(found)]
+            jobs_by_user.setdefault(job.user, []).append(job)
+    news = [News(EVENT, affected=_of_user(user, jobs_by_user[user], drained, silent)) for user in sorted(jobs_by_user)]
     return news if len(news) <= MOST else [*news[:MOST], News(EVENT, more_users=len(news) - MOST)]
 
 

@@ -1,8 +1,7 @@
-"""Decides what is told to whom. Pure.
+"""Decides which receiver gets which news. Pure.
 
-A job of its own is one message. The tasks of an array are one together, once none of them waits or runs, or one an hour while some do: so
-10,000 tasks that end are one message. A receiver gets at most `MOST` messages of jobs in a round, failures first, and one that sums up the
-others.
+A job is one message. An array is one message once none of its tasks is left, and one per hour until then. In a round, a receiver gets at
+most `MOST` messages about jobs, failures first, and one that sums up the others.
 """
 
 from collections import Counter
@@ -16,23 +15,23 @@ from .settings import Receiver
 
 MOST = 10
 ARRAY_S = 3600
-"""An array of which tasks are left is told of so often, in seconds."""
+"""Seconds between two messages about an array with tasks left."""
 MOST_ARRAYS = 1000
-"""Arrays that wait for their last task; the others are told of at once."""
+"""Arrays that wait for their last task. Further arrays are reported at once."""
 
 
 @record
 class Item:
-    """A run, or what has ended of an array."""
+    """A run, or the ended tasks of an array."""
 
     example: Run
-    """The run, or the first task of the array that failed, else the first of all."""
+    """The run; of an array, the first task that failed, else the first task."""
     states: Mapping[str, int]
     """Tasks by state."""
     since: float
-    """When the first of them was read."""
+    """When the first task was read, in seconds since 1970."""
     is_left: bool = False
-    """True for an array of which tasks wait or run."""
+    """True for an array with tasks that wait or run."""
 
 
 @record
@@ -44,18 +43,17 @@ class Affected:
     faults: Mapping[str, Fault]
     """By the names of the nodes."""
     is_silent: bool = False
-    """True when one of the nodes does not answer: whether its jobs go on is unknown."""
+    """True if a node does not answer, so that it is unknown whether its jobs run on."""
 
 
 @record
 class News:
-    """One message, before it has words: about one item, some nodes or a user's jobs on them, or the number of those that have no message of
-    their own."""
+    """The content of one message: an item, some nodes, a user's jobs on them, or counts of what has no message of its own."""
 
     event: str
     item: Item | None = None
     more: Mapping[str, int] | None = None
-    """Ends by state, of those that are summed up."""
+    """Summed up: tasks by state."""
     nodes: tuple[str, ...] = ()
     fault: Fault | None = None
     affected: Affected | None = None
@@ -63,14 +61,14 @@ class News:
 
 
 def new_runs(runs: Iterable[Run], seen: Iterable[tuple[str, str, int]]) -> list[Run]:
-    """The runs that were not read before, each once, the oldest first."""
+    """Runs that are not in `seen`, each once, the oldest first."""
     known = set(seen)
-    found = {run.key: run for run in runs if run.key not in known}
-    return sorted(found.values(), key=lambda run: (run.end, run.number))
+    new_by_key = {run.key: run for run in runs if run.key not in known}
+    return sorted(new_by_key.values(), key=lambda run: (run.end, run.number))
 
 
 def gather(arrays: Mapping[str, Item], runs: Sequence[Run], live: frozenset[str], now: float) -> tuple[list[Item], dict[str, Item]]:
-    """What is to be told now, and the arrays that wait. `live` are those with tasks left."""
+    """The items to report now, and the arrays that wait. `live`: arrays with tasks left."""
     due = [Item(run, {run.state: run.tasks}, now) for run in runs if not run.array]
     waiting = dict(arrays)
     fresh: set[str] = set()
@@ -78,10 +76,10 @@ def gather(arrays: Mapping[str, Item], runs: Sequence[Run], live: frozenset[str]
         if run.array:
             waiting[run.array] = _with_task(waiting.get(run.array), run, now)
             fresh.add(run.array)
-    for array in sorted(waiting, key=lambda each: waiting[each].since):
+    for array in sorted(waiting, key=lambda array: waiting[array].since):
         item = waiting[array]
         is_live = array in live
-        # The last rows of an array may come a round later than those before them.
+        # The last rows of an array may come one round later.
         is_over = not is_live and array not in fresh
         if is_over or now - item.since >= ARRAY_S or len(waiting) > MOST_ARRAYS:
             del waiting[array]
@@ -90,21 +88,21 @@ def gather(arrays: Mapping[str, Item], runs: Sequence[Run], live: frozenset[str]
 
 
 def plan_jobs(receiver: Receiver, items: Iterable[Item]) -> list[News]:
-    """What a receiver is told of these."""
-    wanted = [kept for item in items if (kept := _kept(receiver, item)) is not None]
+    """A receiver's news of these items."""
+    wanted = [part for item in items if (part := _kept(receiver, item)) is not None]
     wanted.sort(key=lambda item: (has_failed(item.states), item.example.end), reverse=True)
-    shown, rest = wanted[:MOST], wanted[MOST:]
+    shown, summed_up = wanted[:MOST], wanted[MOST:]
     news = [News(_event(item), item) for item in sorted(shown, key=lambda item: item.example.end)]
-    if rest:
+    if summed_up:
         total = Counter[str]()
-        for item in rest:
+        for item in summed_up:
             total.update(item.states)
         news.append(News("jobEnd", more=total))
     return news
 
 
 def plan_nodes(receiver: Receiver, changes: Changes, partitions: Mapping[str, frozenset[str]]) -> list[News]:
-    """What a receiver is told of nodes: those that share a cause are one message."""
+    """A receiver's news of nodes: one message for all nodes with the same cause."""
     chosen = {name for name, its in partitions.items() if not receiver.partitions or receiver.partitions & its}
     out: dict[Fault, list[str]] = {}
     back: dict[str, list[str]] = {}
@@ -114,24 +112,24 @@ def plan_nodes(receiver: Receiver, changes: Changes, partitions: Mapping[str, fr
     for name, reason in changes.back.items() if "nodeResume" in receiver.events else ():
         if name in chosen:
             back.setdefault(reason, []).append(name)
-    said = [News("nodeDrain", nodes=tuple(names), fault=fault) for fault, names in out.items()]
-    said += [News("nodeResume", nodes=tuple(names), fault=Fault(reason, "", "")) for reason, names in back.items()]
-    if len(said) <= MOST:
-        return said
-    rest: dict[str, list[str]] = {}
-    for news in said[MOST:]:
-        rest.setdefault(news.event, []).extend(news.nodes)
-    return [*said[:MOST], *(News(event, nodes=tuple(names)) for event, names in rest.items())]
+    messages = [News("nodeDrain", nodes=tuple(names), fault=fault) for fault, names in out.items()]
+    messages += [News("nodeResume", nodes=tuple(names), fault=Fault(reason, "", "")) for reason, names in back.items()]
+    if len(messages) <= MOST:
+        return messages
+    summed_up: dict[str, list[str]] = {}
+    for news in messages[MOST:]:
+        summed_up.setdefault(news.event, []).extend(news.nodes)
+    return [*messages[:MOST], *(News(event, nodes=tuple(names)) for event, names in summed_up.items())]
 
 
 def is_chosen(receiver: Receiver, account: str, user: str, partition: str) -> bool:
-    """True when a job matches each filter of the receiver."""
+    """True if a job matches all filters of the receiver."""
     chosen = (receiver.accounts, account), (receiver.users, user), (receiver.partitions, partition)
     return all(not wanted or value in wanted for wanted, value in chosen)
 
 
 def has_failed(states: Mapping[str, int]) -> bool:
-    """True when one of them failed."""
+    """True if a state is a failure."""
     return any(state not in QUIET for state in states)
 
 
@@ -144,7 +142,7 @@ def _with_task(item: Item | None, run: Run, now: float) -> Item:
 
 
 def _kept(receiver: Receiver, item: Item) -> Item | None:
-    """The part of an item that a receiver is told of; None where there is none."""
+    """The part of an item that the receiver wants; None if there is none."""
     run = item.example
     if receiver.only_asked and receiver.name not in run.asked:
         return None

@@ -1,6 +1,6 @@
-"""Posts one message to a webhook, and says what came of it. Thin: no redirect is followed, and no proxy is asked.
+"""Posts one message to a webhook. Thin: it follows no redirect, and uses no proxy.
 
-The address is a secret: it is in no answer, and in no line of a log.
+The address is a secret: it is removed from outcomes, which are logged.
 """
 
 import http.client
@@ -14,23 +14,23 @@ _MOST_BYTES = 300
 _LONGEST_WAIT_S = 3600
 _NO_ADDRESS = "the key url of its Secret is no http:// or https:// address"
 _REFUSED = frozenset({400, 413, 415, 422})
-"""The webhook will never take this message. All else may be mended: an address in the Secret, or the service behind it."""
+"""Statuses for a message that the webhook will never take. Others may be temporary: a wrong address, a broken service."""
 
 
 @record
 class Outcome:
-    """What came of a post."""
+    """Result of a post."""
 
     is_taken: bool
     is_refused: bool = False
-    """True when this message will never be taken."""
+    """True if the webhook will never take this message."""
     why: str = ""
     wait_s: float | None = None
-    """So many seconds the webhook wants to be left alone."""
+    """Seconds that the webhook asks to wait."""
 
 
 def post(url: str, body: str) -> Outcome:
-    """Posts JSON. Whatever goes wrong is in the outcome."""
+    """Posts JSON. Never raises: an error is in the outcome."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -48,8 +48,8 @@ def post(url: str, body: str) -> Outcome:
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         connection.request("POST", target, body.encode(), {"Content-Type": "application/json", "User-Agent": "slipway-notify"})
         answer = connection.getresponse()
-        said = answer.read(_MOST_BYTES).decode(errors="replace")
-        return judge(answer.status, answer.getheader("Retry-After", ""), said)
+        text = answer.read(_MOST_BYTES).decode(errors="replace")
+        return judge(answer.status, answer.getheader("Retry-After", ""), text)
     except (OSError, http.client.HTTPException, ValueError) as error:
         return Outcome(is_taken=False, why=f"{type(error).__name__}: {_without(url, str(error))}")
     finally:
@@ -57,18 +57,18 @@ def post(url: str, body: str) -> Outcome:
             connection.close()
 
 
-def judge(status: int, retry_after: str, said: str) -> Outcome:
-    """What an answer means. Source: Slack's "Sending messages using incoming webhooks" and RFC 9110, 10.2.3."""
+def judge(status: int, retry_after: str, answer: str) -> Outcome:
+    """The outcome of an answer. Source: Slack's "Sending messages using incoming webhooks" and RFC 9110, 10.2.3."""
     if 200 <= status < 300:
         return Outcome(is_taken=True)
-    words = " ".join("".join(letter if letter.isprintable() else " " for letter in said).split())
-    why = f"it answers with {status}{f': {words[:100]}' if words else ''}"
+    text = " ".join("".join(letter if letter.isprintable() else " " for letter in answer).split())
+    why = f"it answers with {status}{f': {text[:100]}' if text else ''}"
     wait_s = min(int(retry_after), _LONGEST_WAIT_S) if retry_after.strip().isdecimal() else None
     return Outcome(is_taken=False, is_refused=status in _REFUSED, why=why, wait_s=wait_s)
 
 
 def _is_plain(url: str) -> bool:
-    """True for an address of visible ASCII, as all are: no library's complaint then quotes it."""
+    """True for visible ASCII, as in every valid address: errors of libraries then do not quote it."""
     return url.isascii() and url.isprintable() and " " not in url
 
 

@@ -1,6 +1,6 @@
-"""Reads Slurm, round by round, and leaves a message for each webhook and mail address that is to be told. Thin: plan decides.
+"""Reads Slurm, round by round, and queues messages for webhooks and mail addresses. Thin: plan decides.
 
-What fails to be read is read again, from where the last reading ended. A message is left before the state is written.
+A failed reading is repeated from where the last good one ended. Messages are queued before the state is written.
 """
 
 import time
@@ -21,14 +21,14 @@ from .settings import Receiver
 from .state import FOLDER, PAYLOAD, State, load, save, spool_of
 
 CHUNK_S = 3600
-"""What ended in so long is read at once: after a long silence, the rounds catch up."""
+"""Longest time that one reading covers. After a long outage, several rounds catch up."""
 Ask = Callable[..., str]
-"""Runs a command of Slurm's and gives what it prints. Raises SlurmError."""
+"""Runs a Slurm command and returns its output. Raises SlurmError."""
 Say = Callable[[str], None]
 
 
 class Reader:
-    """Reads Slurm, round by round, and leaves messages. `ask` runs a command; `now` gives seconds since 1970."""
+    """Reads Slurm and queues messages. `ask` runs a command; `now` returns seconds since 1970."""
 
     def __init__(
         self, cluster: str, ask: Ask, say: Say, now: Callable[[], float] = time.time, folder: Path = FOLDER, mails: Path = SPOOL
@@ -38,11 +38,11 @@ class Reader:
         self._file = folder / "state.json"
         self._state = self._load()
         self._unsaid: list[tuple[Receiver, News]] = []
-        """News that have to be left before anything else is read: the disk was full."""
+        """News that a full disk kept from the queue. They are queued before the next reading."""
         self._faults: dict[str, str] = {}
 
     def round(self, receivers: tuple[Receiver, ...]) -> None:
-        """One reading of what somebody wants to know, with all messages that follow from it. Raises OSError; the next round resumes."""
+        """Reads what a receiver wants to know, and queues the messages. Raises OSError; the next round resumes."""
         before = self._state
         if not self._unsaid:
             self._read(receivers)
@@ -55,21 +55,21 @@ class Reader:
     def _load(self) -> State:
         now = self._now()
         try:
-            found = load(self._file)
+            state = load(self._file)
         except (OSError, ValueError) as error:
             self._say(f"LOST: what has ended before now is not told of, as it is unknown how far that was: {error}")
-            found = None
-        return found or State(now, now)
+            state = None
+        return state or State(now, now)
 
     def _read(self, receivers: tuple[Receiver, ...]) -> None:
         now = self._now()
-        if any(each.wants_jobs for each in receivers):
+        if any(receiver.wants_jobs for receiver in receivers):
             if not self._attempt("jobs", lambda: self._jobs(receivers)):
                 self._note_gap()
         else:
             self._state = State(now, now, nodes=self._state.nodes)
-        # Those of jobs as well: users hear of drained nodes under their jobs.
-        if any(each.wants_nodes or each.wants_jobs for each in receivers):
+        # Receivers of jobs, too: users hear of drained nodes under their jobs.
+        if any(receiver.wants_nodes or receiver.wants_jobs for receiver in receivers):
             self._attempt("nodes", lambda: self._nodes(receivers))
         else:
             self._state = self._with_nodes(None)
@@ -84,7 +84,7 @@ class Reader:
         self._state = State(state.began, state.since, state.seen, state.arrays, state.nodes, gap)
 
     def _attempt(self, what: str, read: Callable[[], list[tuple[Receiver, News]]]) -> bool:
-        """One reading; False where it failed."""
+        """False if the reading failed."""
         try:
             self._unsaid += read()
         except (SlurmError, ValueError) as error:  # an AnswerError is a ValueError
@@ -104,7 +104,7 @@ class Reader:
         looks_from = back_to(since, state.gap, now)
         word = random_word()
         text = self._ask(*runs.command(looks_from, until, word))
-        # sacct also lists runs that were in one of the states before: what was told is known no further back than this.
+        # sacct also lists runs that were in one of the states earlier, before `seen` begins.
         read = [run for run in runs.read_runs(text, word, self._cluster) if run.end >= max(began, looks_from)]
         new = new_runs(read, state.seen)
         has_arrays = bool(state.arrays) or any(run.array for run in new)
@@ -126,10 +126,12 @@ class Reader:
             return []
         changes, known = nodes.plan_changes(self._state.nodes, reading)
         drained = newly_drained(self._state.nodes, changes)
-        jobs = self._running() if drained and any(each.wants_jobs for each in receivers) else ()
+        jobs = self._running() if drained and any(receiver.wants_jobs for receiver in receivers) else ()
         self._state = self._with_nodes(known)
-        told = [(each, news) for each in receivers if each.wants_nodes for news in plan_nodes(each, changes, reading.partitions)]
-        return [*told, *((each, news) for each in receivers for news in plan_affected(each, drained, reading.silent, jobs))]
+        told = [
+            (receiver, news) for receiver in receivers if receiver.wants_nodes for news in plan_nodes(receiver, changes, reading.partitions)
+        ]
+        return [*told, *((receiver, news) for receiver in receivers for news in plan_affected(receiver, drained, reading.silent, jobs))]
 
     def _running(self) -> tuple[Job, ...]:
         word = random_word()

@@ -1,8 +1,7 @@
-"""The program of the `notify` container: reads what has ended and which nodes are out of service, and tells webhooks and mail addresses.
+"""The program of the `notify` container: tells webhooks and mail addresses of ended jobs and of nodes out of service.
 
-`python3 -m programs.notify.run CLUSTER RECEIVERS SECONDS`, as SlurmUser; RECEIVERS is a file of JSON, which is read in each round, and
-SECONDS is the time between two rounds. What is to be told waits on slurmctld's disk: for webhooks in spools of this program's own, mails in
-that of programs/mail. What cannot be sent is logged.
+`python3 -m programs.notify.run CLUSTER RECEIVERS SECONDS`, as SlurmUser. RECEIVERS is a JSON file, read in each round; SECONDS is the time
+between two rounds. Messages wait on slurmctld's disk, mails in the spool of programs/mail. It logs what it gives up.
 """
 
 import os
@@ -29,15 +28,15 @@ say = teller("notify")
 
 
 def ask(*command: str) -> str:
-    """One of Slurm's commands, with an end."""
+    """Runs a Slurm command with a time-out."""
     return call(*command, timeout_s=_CALL_S, env={"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"})
 
 
 def main() -> None:
-    # Python as process 1 would not end on SIGTERM. Ending at once loses nothing: the state is written after what follows from it.
+    # Python as process 1 ignores SIGTERM. Ending at once loses nothing: the state is written after the messages.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end_at_once)
-    threading.excepthook = _fail  # a fault of ours ends the process, which comes back, instead of a webhook that hears nothing
+    threading.excepthook = _fail  # a bug ends the process, which restarts, so that no webhook stays silent
 
     cluster, file, interval_s = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])
     reader, senders, told = Reader(cluster, ask, say), Senders(say), ""
@@ -48,9 +47,9 @@ def main() -> None:
             receivers = from_json(file.read_text())
         except (OSError, ValueError, KeyError, TypeError) as error:
             fault = f"the list of receivers cannot be read; the one before stays: {error!r}"
-        if receivers is not None:  # until then, what waits waits on
+        if receivers is not None:  # until then, messages wait
             try:
-                senders.follow(each.name for each in receivers if each.kind != "mail")
+                senders.follow(receiver.name for receiver in receivers if receiver.kind != "mail")
                 reader.round(receivers)
             except OSError as error:
                 fault = f"messages cannot be left on the disk, trying again: {error}"
@@ -61,7 +60,7 @@ def main() -> None:
 
 
 def _fail(reason: threading.ExceptHookArgs) -> None:
-    # Straight to the log: the thread that takes what is written to stderr ends with the process.
+    # Directly to the log: the thread that reads stderr ends with the process.
     say("FAILED: " + "".join(traceback.format_exception(reason.exc_type, reason.exc_value, reason.exc_traceback)))
     os._exit(1)
 

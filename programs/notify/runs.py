@@ -1,6 +1,6 @@
-"""Runs of jobs that are over, as sacct lists them, as the variables that slurmctld hands to MailProg: programs/mail has words for these.
+"""Reads ended runs from sacct, with the variables that slurmctld gives to MailProg, so that programs/mail can describe them. Pure.
 
-sacct ends each field with a random word: a job's name or comment may have any byte, a newline too, and must not make rows of its own. Pure.
+A random word separates sacct's fields, as a job's name or comment may have any byte and must not forge rows.
 """
 
 import re
@@ -19,15 +19,15 @@ REQUEUED = "REQUEUED"
 QUIET = frozenset({"COMPLETED", "CANCELLED", "REVOKED", REQUEUED})
 """States of runs that did not fail."""
 _ASKS = "notify:"
-"""Start of the word in a job's comment that names a receiver."""
+"""Prefix of the word in a job's comment that names a receiver."""
 
 
 @record
 class Run:
-    """A run of a job that is over: a requeued job has several. Tasks of an array that were cancelled while they waited are one."""
+    """One ended run. A requeued job has several. Tasks of an array that were cancelled while waiting are one run."""
 
     number: str
-    """As users know it: `17`, `15_2`, `15_[3-9]`, `17+1`."""
+    """The job's number as users know it: `17`, `15_2`, `15_[3-9]`, `17+1`."""
     state: str
     start: str
     end: int
@@ -37,27 +37,27 @@ class Run:
     asked: frozenset[str]
     """Receivers that the job's comment names."""
     job: Mapping[str, str]
-    """What MailProg would have got."""
+    """The variables that MailProg would get."""
 
     @property
     def key(self) -> "tuple[str, str, int]":
-        """Tells this run from all others."""
+        """Identifies this run."""
         return self.number, self.start, self.end
 
     @property
     def array(self) -> str:
-        """The number of the array; empty for a job of its own."""
+        """The number of the array; empty for a single job."""
         head, line, _ = self.number.partition("_")
         return head if line else ""
 
     @property
     def tasks(self) -> int:
-        """Tasks that it counts for."""
+        """The number of tasks in this run."""
         return count_tasks(self.number)
 
 
 def command(since: float, until: float, between: str) -> tuple[str, ...]:
-    """What ended in this time. Runs before a requeue are duplicates to sacct. Its times are to be seconds: SLURM_TIME_FORMAT=%s."""
+    """Lists runs that ended in this time; --duplicates adds requeued runs. Run it with SLURM_TIME_FORMAT=%s, for times in seconds."""
     return (
         *("sacct", "--allusers", "--allocations", "--duplicates", "--noheader", "--parsable", f"--delimiter={between}"),
         *(f"--starttime=uts{int(since)}", f"--endtime=uts{int(until)}", f"--state={','.join(STATES)}", f"--format={','.join(FIELDS)}"),
@@ -68,12 +68,12 @@ LIVE_COMMAND = ("squeue", "--noheader", "--all", "--local", "--states=all", "--f
 
 
 def read_runs(text: str, between: str, cluster: str) -> list[Run]:
-    """sacct's rows. Raises AnswerError for a text that is not made of rows."""
-    *values, rest = text.split(between)
-    if rest.strip() or len(values) % len(FIELDS):
-        raise AnswerError(f"sacct's answer has {len(values)} values and {rest[:80]!r}, which are no rows of {len(FIELDS)} fields")
+    """Reads sacct's rows. Raises AnswerError for a text with other content."""
+    *values, trailing = text.split(between)
+    if trailing.strip() or len(values) % len(FIELDS):
+        raise AnswerError(f"sacct's answer has {len(values)} values and {trailing[:80]!r}, which are no rows of {len(FIELDS)} fields")
     rows = (dict(zip(FIELDS, values[at : at + len(FIELDS)], strict=True)) for at in range(0, len(values), len(FIELDS)))
-    # What ends a row stands before the first field of the next one.
+    # The newline after a row is part of the next row's first field.
     return [_run({**row, "JobID": row["JobID"].strip()}, cluster) for row in rows if row["End"].isdecimal()]
 
 
@@ -111,6 +111,6 @@ def asked(comment: str) -> frozenset[str]:
 
 
 def live_arrays(text: str) -> frozenset[str]:
-    """Arrays of which a task waits or runs, in squeue's lines of array and state."""
+    """Arrays with a task that waits or runs, from squeue's lines of array and state."""
     rows = (line.split() for line in text.splitlines())
     return frozenset(row[0] for row in rows if len(row) == 2 and row[1] not in ENDED)

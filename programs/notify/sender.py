@@ -1,6 +1,6 @@
-"""Sends what waits for webhooks: each has a thread of its own, so that one that hangs holds up no other. Thin.
+"""Sends the messages for webhooks, one thread per webhook, so that one that hangs does not delay others. Thin.
 
-A message is removed once the webhook has taken it, so it may come twice if the container ends at that moment.
+A message is removed once the webhook took it, so it may come twice if the container ends at that moment.
 """
 
 import threading
@@ -16,14 +16,14 @@ from .reader import Say
 from .state import FOLDER, PAYLOAD, spool_of
 
 URLS = Path(paths.NOTIFY_URLS)
-"""A folder for each webhook, with the file `url`."""
+"""One folder per webhook, with the file `url`."""
 _BETWEEN_S = 1.0
-"""Between two messages for one webhook: Slack takes one a second."""
+"""Seconds between two messages to one webhook: Slack takes one per second."""
 _LOOK_S = 1.0
 
 
 class Sender:
-    """Sends what waits for one webhook."""
+    """Sends the messages for one webhook."""
 
     def __init__(self, name: str, say: Say, folder: Path = FOLDER, urls: Path = URLS, send: Callable[[str, str], Outcome] = post) -> None:
         self._name, self._say, self._send = name, say, send
@@ -31,10 +31,10 @@ class Sender:
         self._url = urls / name / "url"
         self._failures = 0
         self._done: set[str] = set()
-        """Messages that are to go and cannot be removed: they are not sent again."""
+        """Messages that are done but could not be removed. They are not sent again."""
 
     def round(self, now: float) -> float:
-        """Sends the oldest message, if there is one. Gives the seconds until the next look."""
+        """Sends the oldest message, if any. Returns the seconds until the next round."""
         try:
             return self._round(now)
         except OSError as error:
@@ -96,14 +96,14 @@ class Sender:
 
 
 class Senders:
-    """A thread for each webhook. One that the config does not name any more ends, and its messages go."""
+    """One thread per webhook. If the config no longer names a webhook, its thread ends and its messages are removed."""
 
     def __init__(self, say: Say, folder: Path = FOLDER, urls: Path = URLS) -> None:
         self._say, self._folder, self._urls = say, folder, urls
         self._stops: dict[str, threading.Event] = {}
 
     def follow(self, webhooks: Iterable[str]) -> None:
-        """Starts what is missing, and ends what nobody wants any more."""
+        """Starts missing threads, and ends those of webhooks that are not listed."""
         wanted = set(webhooks)
         for name in wanted - self._stops.keys():
             stop = self._stops[name] = threading.Event()
@@ -111,16 +111,16 @@ class Senders:
             threading.Thread(target=work, args=(sender, stop), daemon=True).start()
         for name in self._stops.keys() - wanted:
             self._stops.pop(name).set()
-        for name in {each.name for each in self._folder.iterdir() if each.is_dir()} - wanted if self._folder.exists() else ():
+        for name in {folder.name for folder in self._folder.iterdir() if folder.is_dir()} - wanted if self._folder.exists() else ():
             spool = spool_of(name, self._folder)
             waiting = spool.names()
-            for each in waiting:
-                spool.remove(each)
+            for message in waiting:
+                spool.remove(message)
             if waiting:
                 self._say(f"NOT SENT to {name}: {len(waiting)} messages: the config does not name it any more")
 
 
 def work(sender: Sender, stop: threading.Event) -> None:
-    """Sends without end."""
+    """Sends until `stop` is set."""
     while not stop.is_set():
         stop.wait(sender.round(time.time()))

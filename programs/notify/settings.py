@@ -12,7 +12,7 @@ _OF_NODES = frozenset({"nodeDrain", "nodeResume"})
 
 @record
 class Receiver:
-    """A webhook or some mail addresses, and the news that go there."""
+    """A webhook or some mail addresses, and the news that they get."""
 
     name: str
     kind: str
@@ -21,11 +21,11 @@ class Receiver:
     """Mail addresses."""
     events: frozenset[str]
     accounts: frozenset[str]
-    """Empty, as users and partitions: all."""
+    """Empty means all; so do `users` and `partitions`."""
     users: frozenset[str]
     partitions: frozenset[str]
     only_asked: bool
-    """True: only jobs whose user has asked for it."""
+    """True: only jobs whose comment names this receiver."""
 
     @property
     def wants_jobs(self) -> bool:
@@ -37,36 +37,36 @@ class Receiver:
 
 
 def to_json(receivers: Iterable[Receiver]) -> str:
-    """The file. What has no order is sorted."""
+    """The content of the file. Sets are sorted."""
     written = [
         {
-            "name": each.name,
-            "kind": each.kind,
-            "to": each.to,
-            "events": sorted(each.events),
-            "accounts": sorted(each.accounts),
-            "users": sorted(each.users),
-            "partitions": sorted(each.partitions),
-            "onlyAsked": each.only_asked,
+            "name": receiver.name,
+            "kind": receiver.kind,
+            "to": receiver.to,
+            "events": sorted(receiver.events),
+            "accounts": sorted(receiver.accounts),
+            "users": sorted(receiver.users),
+            "partitions": sorted(receiver.partitions),
+            "onlyAsked": receiver.only_asked,
         }
-        for each in receivers
+        for receiver in receivers
     ]
     return json.dumps(written, indent=1)
 
 
 def from_json(text: str) -> tuple[Receiver, ...]:
-    """What `to_json` has written. Raises ValueError, KeyError and TypeError for a text that is none of ours."""
-    return tuple(_receiver(each) for each in json.loads(text))
+    """Reads what `to_json` wrote. Raises ValueError, KeyError and TypeError for any other text."""
+    return tuple(_receiver(values) for values in json.loads(text))
 
 
-def _receiver(given: Any) -> Receiver:
+def _receiver(values: Any) -> Receiver:
     return Receiver(
-        name=given["name"],
-        kind=given["kind"],
-        to=tuple(given["to"]),
-        events=frozenset(given["events"]),
-        accounts=frozenset(given["accounts"]),
-        users=frozenset(given["users"]),
-        partitions=frozenset(given["partitions"]),
-        only_asked=bool(given["onlyAsked"]),
+        name=values["name"],
+        kind=values["kind"],
+        to=tuple(values["to"]),
+        events=frozenset(values["events"]),
+        accounts=frozenset(values["accounts"]),
+        users=frozenset(values["users"]),
+        partitions=frozenset(values["partitions"]),
+        only_asked=bool(values["onlyAsked"]),
     )

@@ -1,7 +1,6 @@
-"""What a round leaves for the next one, in one file on slurmctld's disk. Raises OSError.
+"""The state between rounds, in one file on slurmctld's disk. Raises OSError.
 
-Messages are left in their spools first and the file is written after that: a round that is killed in between tells its news twice, and
-none is lost.
+It is written after the messages are queued: a round that is killed in between repeats its news, and loses none.
 """
 
 import json
@@ -20,45 +19,45 @@ from .runs import Run
 
 FOLDER = Path(paths.NOTIFY_STATE)
 MOST_WAITING = 1000
-"""Messages that wait for one webhook at most."""
+"""Most messages that wait for one webhook."""
 PAYLOAD = "payload"
-"""Where a message in a spool has the body of its post."""
+"""Key of the post's body in a queued message."""
 
 
 @record
 class State:
-    """How far the readings are."""
+    """How far Slurm is read, and what waits to be reported."""
 
     began: float
-    """What ended before is no news. In seconds since 1970, as the next."""
+    """Runs that ended before are no news. In seconds since 1970, as is `since`."""
     since: float
-    """Until when ended runs have been read."""
+    """Ended runs are read up to this time."""
     seen: frozenset[tuple[str, str, int]] = frozenset()
-    """Runs that have been read, as far back as the next reading looks."""
+    """Keys of read runs that the next reading may list again."""
     arrays: Mapping[str, Item] = {}
     nodes: Known | None = None
     """None before the first reading of nodes."""
     gap: Gap | None = None
-    """Of the last time that slurmdbd was away."""
+    """The last outage of slurmdbd."""
 
 
 def spool_of(webhook: str, folder: Path) -> Spool:
-    """Where the messages for a webhook wait."""
+    """The spool of a webhook's messages."""
     return Spool(folder / webhook, MOST_WAITING)
 
 
 def load(file: Path) -> State | None:
-    """The state that was left; None where there is none. Raises OSError, and ValueError for a file that is none of ours."""
+    """Reads the state; None if there is no file. Raises OSError, and ValueError for a file with other content."""
     try:
-        given: dict[str, Any] = json.loads(file.read_text())
-        known = given["nodes"]
+        values: dict[str, Any] = json.loads(file.read_text())
+        known = values["nodes"]
         return State(
-            float(given["began"]),
-            float(given["since"]),
-            frozenset((str(number), str(start), int(end)) for number, start, end in given["seen"]),
-            {array: _item(each) for array, each in given["arrays"].items()},
+            float(values["began"]),
+            float(values["since"]),
+            frozenset((str(number), str(start), int(end)) for number, start, end in values["seen"]),
+            {array: _item(item) for array, item in values["arrays"].items()},
             None if known is None else Known(dict(known["told"]), frozenset(known["seen"])),
-            None if (gap := given.get("gap")) is None else Gap(float(gap["since"]), None if gap["over"] is None else float(gap["over"])),
+            None if (gap := values.get("gap")) is None else Gap(float(gap["since"]), None if gap["over"] is None else float(gap["over"])),
         )
     except FileNotFoundError:
         return None
@@ -67,7 +66,7 @@ def load(file: Path) -> State | None:
 
 
 def save(file: Path, state: State) -> None:
-    """Leaves the state, in one step. Raises OSError."""
+    """Writes the state, in one step. Raises OSError."""
     text = json.dumps(
         {
             "began": state.began,
@@ -79,9 +78,9 @@ def save(file: Path, state: State) -> None:
         }
     )
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    made = file.with_suffix(".new")
-    made.write_text(text)
-    made.replace(file)
+    draft = file.with_suffix(".new")
+    draft.write_text(text)
+    draft.replace(file)
 
 
 def _plain(item: Item) -> dict[str, Any]:
@@ -103,7 +102,7 @@ def _plain(item: Item) -> dict[str, Any]:
     }
 
 
-def _item(given: Any) -> Item:
-    run: dict[str, Any] = given["run"]
-    made: dict[str, Any] = {**run, "asked": frozenset(run["asked"])}
-    return Item(Run(**made), dict(given["states"]), float(given["since"]))
+def _item(values: Any) -> Item:
+    run: dict[str, Any] = values["run"]
+    run_fields: dict[str, Any] = {**run, "asked": frozenset(run["asked"])}
+    return Item(Run(**run_fields), dict(values["states"]), float(values["since"]))

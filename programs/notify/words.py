@@ -1,7 +1,7 @@
-"""What a message says, and how it is written for a webhook or a mail. Pure: programs/mail has the words about jobs.
+"""Writes messages for webhooks and mails. Pure: programs/mail has the words about jobs.
 
-Job names, paths and reasons are text of users. In Slack's format they are no link and no mention: &, < and > are escaped as Slack wants it,
-and a space without width follows each @ and ://, as Mattermost and others read mentions without brackets.
+Job names, paths and reasons come from users. In Slack's format they must not become links or mentions: &, < and > are escaped, and a
+zero-width space follows each @ and ://, as Mattermost and others read mentions without brackets.
 """
 
 import json
@@ -15,12 +15,12 @@ from slurm.records import record
 from .plan import Affected, Item, News
 
 LONGEST = 3000
-"""Characters of a message; Slack cuts texts of more than 4,000."""
+"""Most characters of a message. Slack cuts texts after 4,000."""
 _VALUE = 200
 _REASON, _NODES = 60, 40
-"""Characters of a reason and of a list of nodes in a title."""
+"""Most characters of a reason and of a list of nodes in a title."""
 _LISTED = 10
-"""Jobs of a user, and causes, that a message names."""
+"""Most jobs of a user, and causes, in a message."""
 _NOTHING = "\u200b"
 _WORDS = {"OUT_OF_MEMORY": "out of memory", "NODE_FAIL": "failed with their node", "TIMEOUT": "reached the time limit"}
 _STATES = {"drained": "takes no jobs", "draining": "takes no new jobs; its jobs run on for now", "down": "is down"}
@@ -28,7 +28,7 @@ _STATES = {"drained": "takes no jobs", "draining": "takes no new jobs; its jobs 
 
 @record
 class Message:
-    """One message in words."""
+    """The text of one message."""
 
     event: str
     title: str
@@ -37,13 +37,13 @@ class Message:
 
     @property
     def text(self) -> str:
-        """All of it as plain lines."""
+        """The message as plain lines."""
         lines = [f"{label + ':':<15}{value}" for label, value in self.facts]
         return "\n".join([f"{self.title}.", "", *lines, *(["", self.advice] if self.advice else [])])
 
 
 def write(news: News, cluster: str) -> Message:
-    """The words of a message."""
+    """The message of some news."""
     if news.item is not None:
         return _of_item(news.event, news.item)
     if news.affected is not None:
@@ -58,9 +58,9 @@ def write(news: News, cluster: str) -> Message:
 
 
 def slack(message: Message, cluster: str) -> str:
-    """The body of a post in Slack's format. Its title has the job's number and name."""
-    said = [f"{label}: {escaped(_cut(value))}" for label, value in message.facts if label not in ("Job", "Name")]
-    lines = [f"*{escaped(_cut(f'[{cluster}] {message.title}'))}*", *said]
+    """The body of a post in Slack's format. The facts omit Job and Name, which the title has."""
+    facts = [f"{label}: {escaped(_cut(value))}" for label, value in message.facts if label not in ("Job", "Name")]
+    lines = [f"*{escaped(_cut(f'[{cluster}] {message.title}'))}*", *facts]
     if message.advice:
         lines.append(message.advice)
     return json.dumps({"text": "\n".join(lines)[:LONGEST]})
@@ -69,14 +69,14 @@ def slack(message: Message, cluster: str) -> str:
 def plain_json(message: Message, cluster: str) -> str:
     """The body of a post with the facts as fields."""
     facts = {_key(label): _cut(value) for label, value in message.facts}
-    said = {"event": message.event, "cluster": cluster, "title": message.title, "facts": facts, "advice": message.advice}
-    return json.dumps(said)
+    body = {"event": message.event, "cluster": cluster, "title": message.title, "facts": facts, "advice": message.advice}
+    return json.dumps(body)
 
 
 def escaped(text: str) -> str:
-    """A text in which nothing is a link or a mention. Source: Slack's "Formatting text for app surfaces"."""
+    """The text without links and mentions. Source: Slack's "Formatting text for app surfaces"."""
     safe = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"@|://", lambda found: f"{found[0]}{_NOTHING}", safe)
+    return re.sub(r"@|://", lambda match: f"{match[0]}{_NOTHING}", safe)
 
 
 def _of_item(event: str, item: Item) -> Message:
@@ -97,10 +97,10 @@ def _of_nodes(news: News, cluster: str) -> Message:
     if news.fault is None:
         return Message(news.event, f"{nodes} more went out of service", where)
     fault = news.fault
-    said = _STATES.get(fault.state, "is in a state that is not known") if count == 1 else "are out of service"
+    condition = _STATES.get(fault.state, "is in a state that is not known") if count == 1 else "are out of service"
     facts = [("Cause", fault.reason or "Slurm names none"), ("Set by", fault.by), ("Evidence", "; ".join(fault.evidence))]
     advice = "`kubectl get slurmnodes` has all causes, and what happens next."
-    return Message(news.event, f"{nodes} {said}", (*where, *((label, one_line(value)) for label, value in facts if value)), advice)
+    return Message(news.event, f"{nodes} {condition}", (*where, *((label, one_line(value)) for label, value in facts if value)), advice)
 
 
 def _of_affected(event: str, affected: Affected, cluster: str) -> Message:
@@ -115,17 +115,17 @@ def _of_affected(event: str, affected: Affected, cluster: str) -> Message:
     causes: dict[str, list[str]] = {}
     for name, fault in affected.faults.items():
         causes.setdefault(one_line(fault.reason), []).append(name)
-    reason = "; ".join(each for each in causes if each)
+    reason = "; ".join(cause for cause in causes if cause)
     if len(causes) > 1 or len(reason) > _REASON:
-        said = [f"{_cut(fold(names), _NODES)}: {each or 'Slurm names none'}" for each, names in causes.items()]
-        facts.append(("Cause", _listed(said, "; ")))
+        cause_lines = [f"{_cut(fold(names), _NODES)}: {cause or 'Slurm names none'}" for cause, names in causes.items()]
+        facts.append(("Cause", _listed(cause_lines, "; ")))
     why = f": {_cut(reason, _REASON)}" if reason else ""
     return Message(event, f"{which}, on which your {runs}, {'was' if nodes == 1 else 'were'} drained{why}; {then}", tuple(facts))
 
 
 def _listed(values: Sequence[str], between: str) -> str:
-    rest = len(values) - _LISTED
-    return between.join([*values[:_LISTED], *([f"and {rest} more"] if rest > 0 else [])])
+    unlisted = len(values) - _LISTED
+    return between.join([*values[:_LISTED], *([f"and {unlisted} more"] if unlisted > 0 else [])])
 
 
 def _counted(states: Mapping[str, int]) -> str:

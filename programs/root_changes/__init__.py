@@ -1,1 +1,1 @@
-"""What was changed in a version of the shared root since it was filled, and how that gets into the next version. Entry: run.py."""
+"""Finds what was changed in a version of the shared root since it was filled, and carries it into the next version. Entry: run.py."""

@@ -1,4 +1,4 @@
-"""Users and groups of a root, which packages add to by name: what was added, and what of it fits into another root. Pure."""
+"""Users and groups that were added to a root, and which of them fit into another root. Pure."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from .picture import Picture
 
 
 class Added(NamedTuple):
-    """Accounts that a root has and another root does not have: lines of /etc/passwd and /etc/group by name, and new members of groups."""
+    """Accounts that only one of two roots has: lines of /etc/passwd and /etc/group by name, and new members of groups."""
 
     users: Mapping[str, str]
     groups: Mapping[str, str]
@@ -19,25 +19,25 @@ class Added(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """The two files of a root with further accounts."""
+    """/etc/passwd and /etc/group of a root with the added accounts."""
 
     passwd: str
     group: str
     users: tuple[str, ...]
     groups: tuple[str, ...]
     conflicts: tuple[tuple[str, str], ...]
-    """What could not be taken, and why."""
+    """What does not fit, and why."""
 
 
 def added_accounts(base: Picture, now: Picture) -> Added:
-    """What `now` has more than `base`."""
+    """The accounts in `now` that `base` does not have."""
     users = {name: line for name, line in _lines(now.passwd).items() if name not in _lines(base.passwd)}
     groups = {name: line for name, line in _lines(now.group).items() if name not in _lines(base.group)}
     return Added(users, groups, frozenset(_members(now.group) - _members(base.group)))
 
 
 def merge_accounts(added: Added, new: Picture) -> Merged:
-    """The new root's files with what was added elsewhere, where name and number are free."""
+    """The new root's files with the added accounts whose name and number are free."""
     conflicts: list[tuple[str, str]] = []
     groups = _fitting("group", added.groups, new.group, conflicts)
     users = _fitting("user", added.users, new.passwd, conflicts)
@@ -55,18 +55,18 @@ def merge_accounts(added: Added, new: Picture) -> Merged:
 
 
 def names_of(text: str) -> dict[int, str]:
-    """Number to name, of the text of /etc/passwd or /etc/group."""
+    """Number to name, from the text of /etc/passwd or /etc/group."""
     return {int(line.split(":")[2]): name for name, line in reversed(_lines(text).items())}
 
 
 def with_lines_of(new: str, old: str, names: tuple[str, ...]) -> str:
-    """The text of /etc/shadow or gshadow with the lines that the old root has for accounts."""
+    """The text of /etc/shadow or gshadow with the old root's lines for these accounts."""
     old_lines, known = _lines(old, fields=2), _lines(new, fields=2)
     return _appended(new, [old_lines[name] for name in names if name in old_lines and name not in known])
 
 
 def _fitting(kind: str, added: Mapping[str, str], text: str, conflicts: list[tuple[str, str]]) -> list[str]:
-    """The names among `added` that are free, with a free number. A name that is there with the same number is no conflict."""
+    """Names in `added` whose name and number are free. An existing name with the same number is no conflict."""
     lines, numbers = _lines(text), names_of(text)
     fitting: list[str] = []
     for name, line in sorted(added.items()):
@@ -83,13 +83,13 @@ def _fitting(kind: str, added: Mapping[str, str], text: str, conflicts: list[tup
 
 
 def _lines(text: str, fields: int = 4) -> dict[str, str]:
-    """Lines by name; others than those of an account are left out."""
-    found: dict[str, str] = {}
+    """Lines of accounts, by name."""
+    by_name: dict[str, str] = {}
     for line in text.split("\n"):
         parts = line.split(":")
         if len(parts) >= fields and parts[0] and parts[0][0] not in "+-#" and (fields < 4 or parts[2].isdecimal()):
-            found.setdefault(parts[0], line)
-    return found
+            by_name.setdefault(parts[0], line)
+    return by_name
 
 
 def _members(text: str) -> set[tuple[str, str]]:

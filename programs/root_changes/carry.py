@@ -1,6 +1,6 @@
-"""Does what a plan says: copies paths and the records of packages from the root that the process is inside of into another root.
+"""Carries out a plan: copies paths and package records from the root that the process is inside of into another root.
 
-The new root is nobody's but ours while it is filled, and the plan has no path with a link among its folders there.
+Only we write to the new root while it is filled, and no planned path has a link among its folders there.
 """
 
 # ruff: noqa: PTH112, PTH115, PTH208 - names are bytes, which pathlib is not for
@@ -19,7 +19,7 @@ _TEXT = ("utf-8", "surrogateescape")
 
 
 def apply(plan: Plan, new: int) -> list[tuple[bytes, str]]:
-    """Copies from / into the folder that `new` is open on. Gives what could not be copied as it was, and why.
+    """Copies from / into the folder open at `new`. Returns the paths that could not be copied unchanged, and why.
 
     Raises OSError, for instance on a full volume.
     """
@@ -70,7 +70,7 @@ def _copy(path: bytes, new: int, linked: dict[tuple[int, int], bytes]) -> str:
 
 
 def _copy_file(path: bytes, new: int) -> bool:
-    """True when the file stood still meanwhile."""
+    """True if the file did not change meanwhile."""
     source = os.open(b"/" + path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         before = os.fstat(source)
@@ -92,7 +92,7 @@ def _copy_file(path: bytes, new: int) -> bool:
 
 def _dress(handle: int, about: os.stat_result, attributes: dict[str, bytes]) -> None:
     os.fchown(handle, about.st_uid, about.st_gid)
-    os.fchmod(handle, stat.S_IMODE(about.st_mode))  # after the owner, whose change takes setuid away; as capabilities, which come next
+    os.fchmod(handle, stat.S_IMODE(about.st_mode))  # after the owner, as chown clears setuid and capabilities, which are set next
     for name, value in attributes.items():
         try:
             os.setxattr(handle, name, value)
@@ -114,7 +114,7 @@ def _attributes(source: bytes | int) -> dict[str, bytes]:
 
 
 def _make_way(path: bytes, new: int, is_folder: bool = False) -> None:
-    """Nothing is at the path afterwards; or the folder that is wanted there."""
+    """Removes what is at the path; with `is_folder`, makes sure that a folder is there."""
     try:
         is_there = stat.S_ISDIR(os.stat(path, dir_fd=new, follow_symlinks=False).st_mode)
     except FileNotFoundError:
@@ -136,7 +136,7 @@ def _copy_accounts(plan: Plan, new: int) -> None:
 
 
 def _copy_records(plan: Plan, new: int) -> None:
-    """Files in info/, lines of triggers, and at last the paragraphs of the status file: from then on dpkg knows the packages."""
+    """Copies files in info/ and lines of triggers. The status file comes last: from then on dpkg knows the packages."""
     names = set(plan.packages)
     for file in sorted(os.listdir(b"/" + INFO)):
         if os.fsdecode(file).rpartition(".")[0] in names:
@@ -149,7 +149,7 @@ def _copy_records(plan: Plan, new: int) -> None:
     packages = read_packages()
     status = os.fsdecode(STATUS)
     known = read_status(_read(status, new))
-    for name in names & known.keys():  # files that an older version of the package had in info/ and the carried package does not have
+    for name in names & known.keys():  # files in info/ that only an older version of the package had
         for file in _names_in(INFO, new):
             if os.fsdecode(file).rpartition(".")[0] == name and not os.path.lexists(b"/" + INFO + b"/" + file):
                 os.unlink(INFO + b"/" + file, dir_fd=new)
@@ -173,7 +173,7 @@ def _read(path: str, folder: int | None = None) -> str:
 
 
 def _write(path: str, text: str, folder: int) -> None:
-    """Replaces a file, with the owner and mode that it had."""
+    """Replaces a file, and keeps its owner and mode."""
     try:
         about = os.stat(path, dir_fd=folder, follow_symlinks=False)
         mode, uid, gid = stat.S_IMODE(about.st_mode), about.st_uid, about.st_gid

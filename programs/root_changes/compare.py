@@ -1,4 +1,4 @@
-"""What was changed in a root since its manifest was written: packages, accounts, and files that belong to no change of a package. Pure."""
+"""Finds changes in a root since its manifest: packages, accounts, and files that no changed package explains. Pure."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -15,15 +15,15 @@ class Changes(NamedTuple):
     """Package to version."""
     removed: Mapping[str, str]
     upgraded: Mapping[str, tuple[str, str]]
-    """Package to its versions before and now; the second may be lower."""
+    """Package to its versions before and now. Downgrades are included."""
     unfinished: Mapping[str, str]
-    """Packages that dpkg was stopped in, to the state that they are in."""
+    """Half-installed packages, to their dpkg state."""
     accounts: Added
     added: Mapping[bytes, Entry]
     changed: Mapping[bytes, tuple[str, ...]]
-    """To what is different: type, content, target, mode, owner."""
+    """Path to what differs: type, content, target, mode, owner."""
     gone: Mapping[bytes, Entry]
-    """Of what they were."""
+    """Removed paths, with their old entries."""
 
     @property
     def packages(self) -> frozenset[str]:
@@ -47,8 +47,8 @@ def compare(base: Picture, now: Picture) -> Changes:
             continue
         if was is None:
             added[path] = entry
-        elif found := differences(was, entry):
-            changed[path] = found
-    missing = (each for each in base.entries.items() if each[0] not in now.entries and not is_made(each[0]))
+        elif what := differences(was, entry):
+            changed[path] = what
+    missing = (item for item in base.entries.items() if item[0] not in now.entries and not is_made(item[0]))
     gone = {path: entry for path, entry in missing if entry.package not in touched}
     return Changes(installed, removed, upgraded, unfinished, added_accounts(base, now), added, changed, gone)

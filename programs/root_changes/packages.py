@@ -1,6 +1,6 @@
-"""dpkg's own files: what is installed, which paths a package has, and how a package's record gets from one root into another. Pure.
+"""dpkg's own files: installed packages, their paths, and how to merge a package's record into another root. Pure.
 
-Sources: dpkg's lib/dpkg/parse.c (the status file) and infodb-access.c (how files in info/ are called).
+Sources: dpkg's lib/dpkg/parse.c (the status file) and infodb-access.c (names of files in info/).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,54 +16,54 @@ class Package(NamedTuple):
     """One paragraph of the status file."""
 
     name: str
-    """How its files in info/ begin: `bash`, and `libc6:amd64` for packages that may be there in two architectures."""
+    """Prefix of its files in info/: `bash`, or `libc6:amd64` for packages that can be installed for two architectures."""
     version: str
     state: str
     """installed, config-files, unpacked, half-installed..."""
     conffiles: frozenset[bytes]
-    """Its configuration files, which users are meant to change."""
+    """Its configuration files, which users may change."""
     paragraph: str
 
     @property
     def is_installed(self) -> bool:
-        """True when it is there and configured."""
+        """True if it is installed and configured."""
         return self.state == "installed"
 
     @property
     def is_unfinished(self) -> bool:
-        """True when dpkg was stopped in the middle."""
+        """True if dpkg was interrupted."""
         return not self.is_installed and self.state not in _AT_REST
 
 
 def read_status(text: str) -> dict[str, Package]:
-    """All packages of a status file; what is no paragraph of a package is left out."""
+    """All packages in a status file. Other paragraphs are left out."""
     packages = (_read_paragraph(paragraph) for paragraph in text.split("\n\n"))
     return {package.name: package for package in packages if package}
 
 
 def owned_paths(listing: bytes, aliases: Mapping[bytes, bytes]) -> Iterator[bytes]:
-    """The paths of one .list file. `aliases` are links at the top, such as lib to usr/lib: a path is where its file lies."""
+    """The paths of one .list file. `aliases` are links at the top, such as lib to usr/lib, which are resolved."""
     for line in listing.split(b"\n"):
         path = line.lstrip(b"/").rstrip(b"\r")
         if path in (b"", b"."):
             continue
-        top, slash, rest = path.partition(b"/")
-        yield aliases.get(top, top) + slash + rest if slash else path
+        top, slash, below = path.partition(b"/")
+        yield aliases.get(top, top) + slash + below if slash else path
 
 
 def merge_status(text: str, packages: Iterable[Package]) -> str:
-    """A status file with the paragraphs of further packages; a paragraph of the same package is replaced."""
+    """A status file with the paragraphs of these packages added or replaced."""
     added = {package.name: package for package in packages}
-    kept = [
+    unchanged = [
         paragraph.strip("\n")
         for paragraph in text.split("\n\n")
         if paragraph.strip() and (package := _read_paragraph(paragraph)) and package.name not in added
     ]
-    return "".join(f"{paragraph}\n\n" for paragraph in [*kept, *(package.paragraph.strip("\n") for package in added.values())])
+    return "".join(f"{paragraph}\n\n" for paragraph in [*unchanged, *(package.paragraph.strip("\n") for package in added.values())])
 
 
 def merge_triggers(new: str, old: str, packages: Iterable[str]) -> str:
-    """A file of var/lib/dpkg/triggers with the lines that the old root has for packages: each ends with a package's name."""
+    """A file of var/lib/dpkg/triggers with the old root's lines for these packages. Each line ends with a package's name."""
     names = set(packages)
     lines = new.splitlines()
     wanted = [line for line in old.splitlines() if line.split() and line.split()[-1].removesuffix("/noawait") in names]
@@ -75,7 +75,7 @@ def _read_paragraph(paragraph: str) -> Package | None:
     last = ""
     for line in paragraph.split("\n"):
         if line[:1] in (" ", "\t"):
-            if last == "conffiles":  # the only long field that is of use here
+            if last == "conffiles":  # the only multi-line field that is needed here
                 fields[last] += f"\n{line}"
         elif ":" in line:
             key, _, value = line.partition(":")

@@ -1,6 +1,6 @@
 """A picture of one root at one moment, and the manifest: the picture of a version as it was filled, in one file. Pure.
 
-Paths are bytes without a leading slash, because names may hold any byte but NUL, which therefore ends each field of a manifest.
+Paths are bytes without a leading slash. Names may contain any byte except NUL, so NUL ends each field of a manifest.
 """
 
 import json
@@ -24,28 +24,28 @@ class Entry(NamedTuple):
     mtime_ns: int = 0
     """Of a file."""
     digest: str = ""
-    """BLAKE2b of a file's content where it was worth reading, else empty."""
+    """BLAKE2b of a file's content if it was read, else empty."""
     target: bytes = b""
     """Of a link."""
     package: str = ""
-    """The Debian package that has the path, or none."""
+    """The Debian package that owns the path; empty if none does."""
 
 
 class Picture(NamedTuple):
-    """All that is compared of a root."""
+    """What is compared of a root."""
 
     entries: Mapping[bytes, Entry]
     packages: Mapping[str, str]
     """Installed packages, `name` or `name:architecture` as in dpkg's own files, to their versions."""
     unfinished: Mapping[str, str]
-    """Packages in the middle of something, to dpkg's word for it: unpacked, half-installed."""
+    """Half-installed packages, to their dpkg state: unpacked, half-installed."""
     passwd: str
     """The text of /etc/passwd."""
     group: str
 
 
 class ManifestError(Exception):
-    """A manifest that is none, or not whole."""
+    """The file is no manifest, or incomplete."""
 
 
 def write_manifest(picture: Picture) -> bytes:
@@ -59,7 +59,7 @@ def write_manifest(picture: Picture) -> bytes:
 
 
 def read_manifest(data: bytes) -> Picture:
-    """The picture that was written. Raises ManifestError."""
+    """Reads what `write_manifest` wrote. Raises ManifestError."""
     fields = data.split(b"\0")
     if fields[0] != _FIRST or fields[-2:] != [_LAST, b""] or len(fields) % 4 != 0:
         raise ManifestError("it is not whole, or not a manifest")
@@ -78,26 +78,26 @@ def read_manifest(data: bytes) -> Picture:
 
 
 def differences(entry: Entry, other: Entry) -> tuple[str, ...]:
-    """In what two entries differ: type, content, target, mode, owner. Times of directories and links say nothing.
+    """How two entries differ: type, content, target, mode, owner. Times of directories and links are ignored.
 
-    Contents are equal when both digests are; where a digest is missing, when sizes and times are.
+    Contents are equal if both digests are; if a digest is missing, if sizes and times are.
     """
     if entry.kind != other.kind:
         return ("type",)
-    found: list[str] = []
+    different: list[str] = []
     if entry.kind == "f" and not _same_content(entry, other):
-        found.append("content")
+        different.append("content")
     if entry.target != other.target:
-        found.append("target")
+        different.append("target")
     if entry.mode != other.mode:
-        found.append("mode")
+        different.append("mode")
     if (entry.uid, entry.gid) != (other.uid, other.gid):
-        found.append("owner")
-    return tuple(found)
+        different.append("owner")
+    return tuple(different)
 
 
 def shown(path: bytes) -> str:
-    """A path as people read it: from the root, on one line, whatever its bytes are."""
+    """A path for people: absolute, printable, on one line."""
     text = path.decode("utf-8", "backslashreplace")
     return "/" + "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 

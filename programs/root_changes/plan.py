@@ -1,6 +1,6 @@
-"""Decides what of one root's changes gets into another that was filled from a newer image. Pure.
+"""Decides which changes of one root get into another that was filled from a newer image. Pure.
 
-Nothing of the new root that its own image changed is overwritten, nothing is removed: what does not fit is a conflict, and is told.
+What the new image changed is never overwritten, and nothing is removed. A change that does not fit is reported as a conflict.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,18 +15,18 @@ class Plan(NamedTuple):
     """What to copy, and what not."""
 
     paths: tuple[bytes, ...]
-    """To copy, folders before what is in them."""
+    """Paths to copy, folders before their contents."""
     packages: tuple[str, ...]
-    """Whose record in dpkg's files is to be copied."""
+    """Packages whose dpkg record is copied."""
     accounts: Merged
     conflicts: tuple[tuple[str, str], ...]
-    """What stays as the new image has it, and why."""
+    """What keeps the new image's state, and why."""
     not_removed: tuple[str, ...]
-    """What was removed in the old root and is in the new root."""
+    """What was removed in the old root and exists in the new root."""
 
 
 class _Roots(NamedTuple):
-    """The old root as it was filled and as it is, the new root as it was filled, and who owns what in the two."""
+    """The old root as filled (`base`) and as it is (`now`), the new root as filled, and names by number in the old and the new root."""
 
     base: Picture
     now: Picture
@@ -36,7 +36,7 @@ class _Roots(NamedTuple):
 
 
 def plan_carry(base: Picture, now: Picture, changes: Changes, new: Picture) -> Plan:
-    """The plan: `changes` are those from `base` to `now`."""
+    """Plans the copy. `changes` are those from `base` to `now`."""
     accounts = merge_accounts(changes.accounts, new)
     roots = _Roots(*(base, now, new), (names_of(now.passwd), names_of(accounts.passwd)), (names_of(now.group), names_of(accounts.group)))
     conflicts: list[tuple[str, str]] = [*accounts.conflicts]
@@ -63,7 +63,7 @@ def plan_carry(base: Picture, now: Picture, changes: Changes, new: Picture) -> P
 
 
 def _why_not_package(roots: _Roots, changes: Changes, name: str, files: Iterable[bytes]) -> str:
-    """Why a package cannot be carried; empty when it can, or is there already in this version."""
+    """Why a package cannot be carried; empty if it can, or if this version is installed already."""
     here, wanted = roots.new.packages.get(name), roots.now.packages[name]
     if here == wanted:
         return ""
@@ -79,7 +79,7 @@ def _why_not_package(roots: _Roots, changes: Changes, name: str, files: Iterable
 
 
 def _why_not(roots: _Roots, path: bytes) -> str:
-    """Why a path cannot be carried; empty when it can, or need not as it is there already."""
+    """Why a path cannot be carried; empty if it can, or if it is there already."""
     entry, was, here = roots.now.entries[path], roots.base.entries.get(path), roots.new.entries.get(path)
     if entry.kind not in "fdl":
         return "only files, folders and links are carried"
@@ -106,15 +106,15 @@ def _why_not(roots: _Roots, path: bytes) -> str:
 
 
 def _stranger(roots: _Roots, entry: Entry) -> str:
-    """Numbers stand for the same user and group in both roots, or for none."""
+    """Why an entry's owner is not the same in both roots; empty if it is."""
     for kind, number, (old, new) in (("user", entry.uid, roots.users), ("group", entry.gid, roots.groups)):
-        if number and old.get(number) != new.get(number):  # 0 is root, whatever the files say
+        if number and old.get(number) != new.get(number):  # 0 is always root
             return f"its {kind} {number} is {old.get(number, 'nobody')} in the old root and {new.get(number, 'nobody')} here"
     return ""
 
 
 def _is_missing(roots: _Roots, path: bytes) -> bool:
-    """True when the new root has not yet what the old root has at a path. A folder that both added is there."""
+    """True if the new root lacks what the old root has at a path. A folder that both added is not missing."""
     entry, here = roots.now.entries[path], roots.new.entries.get(path)
     if here is None:
         return True

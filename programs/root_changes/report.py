@@ -1,4 +1,4 @@
-"""A version's changes in words and as plain data. Pure."""
+"""A version's changes as text and as JSON data. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,11 +7,11 @@ from .compare import Changes
 from .picture import Entry, Picture, shown
 
 MOST_LINES = 50
-"""Of each kind of change; all are in the JSON."""
+"""Most lines per kind of change. The JSON has all."""
 
 
 def as_data(changes: Changes, now: Picture) -> dict[str, Any]:
-    """Everything, for programs."""
+    """All changes, for programs."""
     return {
         "packages": {
             "installed": [{"name": name, "version": version} for name, version in sorted(changes.installed.items())],
@@ -35,7 +35,7 @@ def as_data(changes: Changes, now: Picture) -> dict[str, Any]:
 
 
 def as_text(changes: Changes, now: Picture) -> list[str]:
-    """Lines for people: what was done to packages and accounts, then files, a new folder as one line."""
+    """Lines for people: packages, accounts, then files. A new folder is one line."""
     packages = [
         *(f"+ {name} {version}" for name, version in sorted(changes.installed.items())),
         *(f"^ {name} {old} -> {new}" for name, (old, new) in sorted(changes.upgraded.items())),
@@ -60,14 +60,14 @@ def as_text(changes: Changes, now: Picture) -> list[str]:
         (f"files changed: {len(changed)}", changed),
         (f"files removed: {_total(changes.gone)}", [f"- {line}" for line in grouped(changes.gone)]),
     ]
-    told = [f"  {line}" for title, lines in parts if lines for line in (title, *(f"  {each}" for each in shortened(lines)))]
+    told = [f"  {line}" for title, lines in parts if lines for line in (title, *(f"  {change}" for change in shortened(lines)))]
     return told or ["  nothing was changed"]
 
 
 def grouped(entries: Mapping[bytes, Entry]) -> list[str]:
-    """A line for each path, but for a whole folder only one, with how many files it has and their size."""
+    """A line per path. A whole folder is one line, with the number and size of its files."""
     tops: dict[bytes, list[Entry]] = {}
-    for path, entry in sorted(entries.items(), key=lambda each: each[0].split(b"/")):
+    for path, entry in sorted(entries.items(), key=lambda item: item[0].split(b"/")):
         above = _topmost(path, entries)
         tops.setdefault(above, []).append(entry)
     lines: list[str] = []
@@ -84,7 +84,7 @@ def grouped(entries: Mapping[bytes, Entry]) -> list[str]:
 
 
 def human(count: int) -> str:
-    """Bytes in the unit that fits."""
+    """A number of bytes in a fitting unit."""
     size = float(count)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024:
@@ -94,12 +94,12 @@ def human(count: int) -> str:
 
 
 def shortened(lines: list[str]) -> list[str]:
-    """The first lines, and how many more there are."""
+    """The first lines and the number of the others."""
     return lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"... and {len(lines) - MOST_LINES} more"]
 
 
 def _topmost(path: bytes, entries: Mapping[bytes, Entry]) -> bytes:
-    """The highest folder that is in the list with all folders down to the path."""
+    """The highest folder that is in `entries` together with all folders down to the path."""
     top = path
     while (above := top.rpartition(b"/")[0]) in entries and entries[above].kind == "d":
         top = above

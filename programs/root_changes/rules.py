@@ -1,4 +1,4 @@
-"""Which paths of a root are nobody's work: what is mounted over, and what programs make by themselves. Pure."""
+"""Which paths of a root are not users' work: mount points, and files that programs make by themselves. Pure."""
 
 _NOT_THERE = frozenset(
     {
@@ -6,7 +6,7 @@ _NOT_THERE = frozenset(
         *(b"etc/hosts", b"etc/hostname", b"etc/resolv.conf", b"etc/sudoers.d/slipway", b"var/spool/slurmd"),
     }
 )
-"""Where the plugin, or the pod that a version was copied from, mounts something. `hold` is the program of that pod."""
+"""Mount points of the plugin and of the pod that a version was copied from. `hold` is the program of that pod."""
 _ACCOUNTS = frozenset(b"etc/" + name + end for name in (b"passwd", b"group", b"shadow", b"gshadow") for end in (b"", b"-"))
 """Compared by name, not as files."""
 _MADE = frozenset(
@@ -24,21 +24,21 @@ _DPKG = frozenset(
         *(b"info", b"updates", b"triggers", b"parts", b"tmp.ci", b"cmethopt"),
     )
 )
-"""The record of packages, which are compared and carried as packages. Its alternatives, diversions and overrides are files like others."""
+"""The record of packages, which are compared and carried as packages. Its alternatives, diversions and overrides are ordinary files."""
 _NAMES = frozenset({b"__pycache__", b"icon-theme.cache", b"mimeinfo.cache", b"gconv-modules.cache"})
 _ENDS = (b".dpkg-new", b".dpkg-tmp")
 _KEEPS_FOLDERS = (b"var/cache/", b"var/log/")
 
 
 def is_mounted_over(path: bytes) -> bool:
-    """True for what jobs never see of a version."""
+    """True for a path that jobs never see."""
     return path in _NOT_THERE
 
 
 def is_made(path: bytes, kind: str = "f") -> bool:
-    """True for what is left out with all that is below it: caches, logs, lists, and dpkg's own record.
+    """True for a path that is left out with everything below it: caches, logs, lists, and dpkg's own record.
 
-    Folders in caches and logs stay: programs expect those that their package brought.
+    Folders in caches and logs stay: programs expect those of their package.
     """
     name = path.rpartition(b"/")[2]
     if path in _MADE:

@@ -1,11 +1,11 @@
 """What programs/root_fill and the report run, as root: `python3 -m programs.root_changes.run VERB ...`.
 
-filled VERSION [PID]   checks what was filled, against the root of a process where PID is given, and writes the manifest; with a process, it
-                       wants a line on standard input once the copy is made
-carry VERSION FROM     copies what was changed in the version FROM into the version that is being filled
-report                 says what was changed in every version; SLIPWAY_REPORT=json says it as JSON
+filled VERSION [PID]   checks a filled version and writes its manifest; with PID, compares it with the root of that process, once standard
+                       input has a line, which says that the copy is done
+carry VERSION FROM     copies the changes in version FROM into the version that is being filled
+report                 prints the changes in every version; with SLIPWAY_REPORT=json, as JSON
 
-Exit code 1: this failed. 3: it cannot go well with the next try either. 4: the copy is none.
+Exit code 1: failed. 3: failed, and the next try cannot help. 4: the copy differs from its source.
 """
 
 import errno
@@ -46,15 +46,15 @@ def main(arguments: list[str]) -> int:
 
 
 def filled(version: str, source: Path | None) -> None:
-    """Checks a copy, against its source, if the source is at hand, and writes the manifest, which takes its place with the version.
+    """Checks a copy, and compares it with its source, if given. Writes the manifest, which gets its final name with the version.
 
-    The source is read while it is still being copied; a line on standard input says when that is done.
+    The source is read while it is still being copied. A line on standard input says when the copy is done.
     """
     copy = SHARED / "filling" / version
     if source is None:
         with inside(str(copy)):
-            found = dict(walk(_nothing))
-            picture = look(worth_reading(), found.items())
+            copied = dict(walk(_nothing))
+            picture = look(worth_reading(), copied.items())
     else:
         mounted = mounts_of((source / "mountinfo").read_bytes())
         with inside(f"{source}/root"):
@@ -62,25 +62,25 @@ def filled(version: str, source: Path | None) -> None:
             picture = look(worth_reading(), wanted.items())
         if not sys.stdin.readline():
             end(1, "there is no whole copy")
-        for path in mounted:  # what the container runtime put over the image's own files is not the image's
+        for path in mounted:  # files of the container runtime, which are not the image's
             place = Path(os.fsdecode(os.fsencode(copy) + b"/" + path))
             if place.is_symlink() or place.is_file():
                 place.unlink()
         with inside(str(copy)):
-            found = dict(walk(lambda path, _: path in mounted))
-        if different := sorted(path for path in {*wanted, *found} if not is_copied(wanted.get(path), found.get(path))):
+            copied = dict(walk(lambda path, _: path in mounted))
+        if different := sorted(path for path in {*wanted, *copied} if not is_copied(wanted.get(path), copied.get(path))):
             say(f"the copy differs from the image in {len(different)} places, the first is {shown(different[0])}")
             sys.exit(4)
-        times = {path: found[path].mtime_ns for path in picture.entries}
+        times = {path: copied[path].mtime_ns for path in picture.entries}
         picture = picture._replace(entries={path: entry._replace(mtime_ns=times[path]) for path, entry in picture.entries.items()})
-    devices = sorted(path for path, entry in found.items() if entry.kind in "bc")
+    devices = sorted(path for path, entry in copied.items() if entry.kind in "bc")
     if devices:
         end(3, f"it has device nodes outside /dev, which no version may: {' '.join(map(shown, devices[:5]))}")
     write(version, "manifest", write_manifest(picture))
 
 
 def carry(version: str, old: str) -> None:
-    """Copies, and writes down what was copied and what was not."""
+    """Copies the changes, and records what was copied and what was not."""
     base, new = manifest_of(old, ""), manifest_of(version, ".new")
     if not (SHARED / "versions" / old).is_dir():
         end(1, f"carryFrom: version {old} is not filled, so there is nothing to carry from it")
@@ -103,7 +103,7 @@ def carry(version: str, old: str) -> None:
 
 
 def tell(plan: Plan, now: Picture, lost: list[tuple[bytes, str]]) -> Iterator[str]:
-    """What came of a plan, line by line, but for the files."""
+    """The result of a plan, as lines, without the files."""
     yield (
         f"{len(plan.packages)} packages, {len(files_of(plan, now))} files of no package, {len(plan.accounts.users)} users,"
         f" {len(plan.conflicts)} conflicts"
@@ -117,27 +117,27 @@ def tell(plan: Plan, now: Picture, lost: list[tuple[bytes, str]]) -> Iterator[st
 
 
 def files_of(plan: Plan, now: Picture) -> list[bytes]:
-    """What is carried beside packages, without folders."""
+    """Carried paths of no package, without folders."""
     return [path for path in plan.paths if now.entries[path].kind != "d" and now.entries[path].package not in plan.packages]
 
 
 def settle(root: Path, plan: Plan) -> Iterator[str]:
-    """Brings the loader's cache up to date and asks dpkg and apt. With the image's own programs: none of the version's runs here."""
+    """Updates the loader's cache and runs dpkg --audit, with our image's programs: no program of the version runs here."""
     if any(b".so" in path.rpartition(b"/")[2] for path in plan.paths):
         done = subprocess.run(["ldconfig", "-r", root], capture_output=True, text=True, check=False)
         yield "ldconfig: done" if done.returncode == 0 else f"ldconfig: FAILED: {done.stderr.strip()[-500:]}"
     if plan.packages:
         done = subprocess.run(["dpkg", f"--admindir={root}/var/lib/dpkg", "--audit"], capture_output=True, text=True, check=False)
-        said = (done.stdout + done.stderr).strip()
-        yield f"dpkg --audit: {said or 'nothing to say'}"
+        findings = (done.stdout + done.stderr).strip()
+        yield f"dpkg --audit: {findings or 'nothing to say'}"
 
 
 def report(is_json: bool) -> None:
-    """Every version, the current version marked."""
+    """Prints the changes of every version, and marks the current one."""
     folder = SHARED / "versions"
     current = os.path.basename(os.readlink(SHARED / "current")) if (SHARED / "current").is_symlink() else ""  # noqa: PTH115, PTH119
     all_of_them: list[dict[str, Any]] = []
-    for version in sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []:
+    for version in sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []:
         about = {"version": version, "current": version == current, "filledFrom": read_text(SHARED / "sources" / version)}
         title = f"version {version}{' (current)' if about['current'] else ''}, filled from {about['filledFrom'] or 'something unknown'}"
         try:
@@ -170,7 +170,7 @@ def report(is_json: bool) -> None:
 
 
 def manifest_of(version: str, ending: str) -> Picture | None:
-    """None where there is none. Raises ManifestError."""
+    """None if there is no manifest. Raises ManifestError."""
     try:
         return read_manifest((SHARED / "sources" / f"{version}.manifest{ending}").read_bytes())
     except FileNotFoundError:
@@ -178,7 +178,7 @@ def manifest_of(version: str, ending: str) -> Picture | None:
 
 
 def mounts_of(mountinfo: bytes) -> frozenset[bytes]:
-    """Where something is mounted in a container, below its root. Source: proc_pid_mountinfo(5), field 5 with octal escapes."""
+    """The mount points in a container, below its root. Source: proc_pid_mountinfo(5), field 5 with octal escapes."""
     places = (line.split(b" ")[4] for line in mountinfo.splitlines())
     plain = (place.decode("latin-1").encode("latin-1").decode("unicode_escape").encode("latin-1") for place in places)
     return frozenset(place.lstrip(b"/") for place in plain if place != b"/")
@@ -189,12 +189,12 @@ def _nothing(_path: bytes, _kind: str) -> bool:
 
 
 def is_copied(entry: Entry | None, copy: Entry | None) -> bool:
-    """True when a copy is all that its source is. Times may be coarser on the volume."""
+    """True if a copy equals its source. Times may differ, as the volume may store coarser ones."""
     return entry == copy or bool(entry and copy and entry._replace(mtime_ns=copy.mtime_ns) == copy)
 
 
 def write(version: str, what: str, data: bytes) -> None:
-    """Writes a record beside the version; programs/root_fill gives it its name when the version gets its own."""
+    """Writes a record beside the version. programs/root_fill renames it when it renames the version."""
     file = SHARED / "sources" / f"{version}.{what}.new"
     file.touch(0o600)
     file.write_bytes(data)

@@ -1,4 +1,4 @@
-"""Reads roots. Each is entered with chroot, so that no link in it, and nobody who changes it meanwhile, leads out of it.
+"""Reads roots. Each is entered with chroot, so that neither a link nor a concurrent change leads out of it.
 
 Nothing is imported or looked up by name while inside: that would read the root's own files.
 """
@@ -17,7 +17,7 @@ from .picture import Entry, Picture
 from .rules import is_made, is_mounted_over
 
 LARGEST_HASHED = 1 << 20
-"""Bytes. Larger files are told apart by size and time: reading them all would take as long as copying them."""
+"""Bytes. Larger files are compared by size and time, as reading them would take as long as copying them."""
 _TEXT = ("utf-8", "surrogateescape")
 _KINDS = {
     stat.S_IFREG: "f",
@@ -30,7 +30,7 @@ _KINDS = {
 }
 
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL, errno.ENAMETOOLONG)
-"""Removed or replaced since its name was read (EINVAL: by what is no link); or deeper than a path can say."""
+"""The path was removed or replaced since its name was read (EINVAL: it is no link any more), or is too long."""
 
 Wanted = Callable[[bytes, Entry], bool]
 """Whether a file's content is to be read."""
@@ -38,7 +38,7 @@ Wanted = Callable[[bytes, Entry], bool]
 
 @contextmanager
 def inside(root: str) -> Generator[None]:
-    """The process has `root` as its own; afterwards the root from before. Wants CAP_SYS_CHROOT."""
+    """Enters `root` with chroot, and leaves it afterwards. Needs CAP_SYS_CHROOT."""
     outside = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.chroot(root)
@@ -51,9 +51,9 @@ def inside(root: str) -> Generator[None]:
 
 
 def look(wanted: Wanted, walked: Iterable[tuple[bytes, Entry]] | None = None) -> Picture:
-    """A picture of the root that the process is inside of, without what is nobody's work. What vanishes meanwhile is not in it.
+    """A picture of the root that the process is inside of, without paths that programs make. Paths that vanish meanwhile are left out.
 
-    `walked` is the whole root, where it was walked already.
+    `walked` has all entries of the root, if it was walked already.
     """
     packages = read_packages()
     owners = _read_owners(packages)
@@ -70,9 +70,9 @@ def look(wanted: Wanted, walked: Iterable[tuple[bytes, Entry]] | None = None) ->
 
 
 def worth_reading() -> Wanted:
-    """For a root as it was filled: the files that users change and builds recreate, which are those that are in no package as they are.
+    """For a filled root: files of no package, and configuration files, as users change them and builds recreate them.
 
-    A package's own files have the time that the package gave them.
+    A package's other files keep the time that the package gave them.
     """
     packages = read_packages()
     conffiles = frozenset(path for package in packages.values() for path in package.conffiles)
@@ -80,7 +80,7 @@ def worth_reading() -> Wanted:
 
 
 def compared_with(base: Picture) -> Wanted:
-    """For a root beside its manifest: what only its content can tell."""
+    """For a root and its manifest: files of the same size that have a digest."""
 
     def is_wanted(path: bytes, entry: Entry) -> bool:
         known = base.entries.get(path)
@@ -90,21 +90,21 @@ def compared_with(base: Picture) -> Wanted:
 
 
 def walk(left_out: Callable[[bytes, str], bool]) -> Iterator[tuple[bytes, Entry]]:
-    """Every name in the root that the process is inside of, folders before what is in them; nothing of other file systems."""
+    """Every path in the root that the process is inside of, folders before their contents; other file systems are not entered."""
     device = os.lstat(b"/").st_dev
     folders = [b""]
     while folders:
         folder = folders.pop()
         try:
-            found = sorted(os.scandir(b"/" + folder), key=lambda each: each.name)
+            children = sorted(os.scandir(b"/" + folder), key=lambda child: child.name)
         except OSError as error:
             if error.errno in _GONE:
                 continue
             raise
-        for each in found:
-            path = folder + b"/" + each.name if folder else each.name
+        for child in children:
+            path = folder + b"/" + child.name if folder else child.name
             try:
-                about = each.stat(follow_symlinks=False)
+                about = child.stat(follow_symlinks=False)
                 kind = _KINDS[stat.S_IFMT(about.st_mode)]
                 target = os.readlink(b"/" + path) if kind == "l" else b""
             except OSError as error:
@@ -130,7 +130,7 @@ def _without_made(walked: Iterable[tuple[bytes, Entry]]) -> Iterator[tuple[bytes
 
 
 def digest_of(path: bytes) -> str:
-    """Of a file in the root that the process is inside of; empty when it is no longer a file."""
+    """The digest of a file in the root that the process is inside of; empty if it is no longer a file."""
     try:
         with os.fdopen(os.open(b"/" + path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -146,12 +146,12 @@ def digest_of(path: bytes) -> str:
 
 
 def read_packages() -> dict[str, Package]:
-    """The packages of the root that the process is inside of; none where dpkg never was."""
+    """The packages of the root that the process is inside of; empty without dpkg."""
     return read_status(_read_text(STATUS))
 
 
 def _read_owners(packages: dict[str, Package]) -> dict[bytes, str]:
-    """Each path of a package to its name. A folder that several have belongs to the first."""
+    """Path to package. A folder of several packages belongs to the first."""
     aliases: dict[bytes, bytes] = {}
     for top in (b"bin", b"lib", b"lib32", b"lib64", b"libx32", b"sbin"):
         try:

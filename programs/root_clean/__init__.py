@@ -1,1 +1,1 @@
-"""Removes versions of the shared root that nothing needs. Entry: run.py; what may be removed is decided in plan.py."""
+"""Removes unneeded versions of the shared root. Entry: run.py; plan.py decides."""

@@ -1,8 +1,7 @@
-"""The Job that removes versions of the shared root which nothing needs: undeclared for some days, not current, and of no job.
+"""The Job that removes versions of the shared root that are undeclared for some days, not current, and used by no job.
 
-`python3 -m programs.root_clean.run`, as root. SLIPWAY_ROOT_VERSIONS are the declared versions, SLIPWAY_ROOT_KEEP_DAYS the days. While it is
-unclear what runs, every version is in reach. Then a version is put out of reach, so that no further job begins in it, and the jobs are
-looked at once more. Its lock is held then: a fill waits for it, or brings the version back where this run was killed.
+`python3 -m programs.root_clean.run`, as root, with SLIPWAY_ROOT_VERSIONS and SLIPWAY_ROOT_KEEP_DAYS. Under the version's lock it puts a
+version aside, so that no job begins in it, and looks at the jobs again. If it is killed then, the next run or fill puts the version back.
 """
 
 import contextlib
@@ -38,9 +37,9 @@ from .plan import (
 SHARED = Path(paths.SHARED)
 _SQUEUE_S = 60
 _LOOKS = 40
-"""Looks at all jobs before a version is put out of reach, a quarter of an hour in all."""
+"""Looks at all jobs before a version is put aside: a quarter of an hour in all."""
 _LOOKS_ASIDE = 6
-"""Looks after that, half a minute: jobs that have no link by then keep the version for a day."""
+"""Looks after that: half a minute. Jobs without a link by then keep the version until the next run, a day later."""
 
 say = teller("root-clean")
 
@@ -52,12 +51,12 @@ class Cleaner:
         self._declared, self._keep_days, self._looks = declared, keep_days, looks
         self._now = int(time.time())
         self._unclear: str | None = None
-        """Why it is unknown what runs; empty where it is known, None before anybody asked."""
+        """Why it is unknown what runs; empty if it is known, None before the first look."""
 
     def clean(self) -> None:
-        """Everything. Raises OSError where the volume cannot be read: nothing is removed then."""
+        """One complete run. Raises OSError if the volume cannot be read: nothing more is removed then."""
         forget_ended_jobs()
-        for gone in _filling().glob(".gone-*"):  # what a run that was killed had begun to remove
+        for gone in _filling().glob(".gone-*"):  # leftovers of a killed run
             _delete(gone)
         for aside in sorted(_filling().glob(".aside-*")):
             self._settle(aside, aside.name.removeprefix(".aside-"))
@@ -70,7 +69,7 @@ class Cleaner:
                 self._look_at(folder.name, current)
 
     def _settle(self, aside: Path, version: str) -> None:
-        """Puts back what a killed run had put aside, as a job may have taken it. Where it was filled again, it is too late for that."""
+        """Puts back what a killed run had put aside, as a job may use it. If the version was filled again, removes it once unused."""
         with locked(version) as is_locked:
             if not is_locked or not aside.is_dir():
                 return
@@ -86,7 +85,7 @@ class Cleaner:
             mark.unlink(missing_ok=True)
             return
         try:
-            if not (mark.exists() and mark.stat().st_size):  # an empty one is of a full volume
+            if not (mark.exists() and mark.stat().st_size):  # an empty one was written to a full volume
                 mark.write_text(f"{self._now}\n")
         except OSError:
             say(f"version {version} stays: the shared volume takes no note of it")
@@ -94,7 +93,7 @@ class Cleaner:
         try:
             since = read_note(mark.read_text(errors="replace"))
         except OSError:
-            return  # a fill has just taken it away
+            return  # a fill has just removed it
         if since is None:
             mark.unlink(missing_ok=True)
             say(f"version {version} stays: {mark} is damaged; its days are counted from now on")
@@ -111,7 +110,7 @@ class Cleaner:
         with locked(version) as is_locked:
             if not is_locked:
                 why = "it is being filled"
-            elif not mark.exists():  # a fill takes the note away, and this run may know an older list
+            elif not mark.exists():  # a fill removes the note, and this run may have an older list
                 why = "it was declared again"
             else:
                 why = self._take_aside(version)
@@ -124,7 +123,7 @@ class Cleaner:
         _delete(_filling() / f".gone-{version}")
 
     def _take_aside(self, version: str) -> str:
-        """Puts a version out of reach, and for good where no job has taken it. Else, and however this ends, it is back; gives why."""
+        """Puts a version aside, for good if no job uses it. In all other cases puts it back; returns why."""
         place, aside = SHARED / "versions" / version, _filling() / f".aside-{version}"
         try:
             try:
@@ -136,11 +135,11 @@ class Cleaner:
                 return why
             finally:
                 _put_back(aside, place)
-        finally:  # a signal may have ended the first attempt; it is the last that this process hears
+        finally:  # a signal may have interrupted the first attempt; later signals are ignored
             _put_back(aside, place)
 
     def _is_clear(self) -> bool:
-        """True when the version of every running job is known. Asked once, as it may take a quarter of an hour."""
+        """True if the version of every running job is known. Looks once per run, as it may take a quarter of an hour."""
         if self._unclear is None:
             self._unclear = look_at_every_job(self._looks)
         return not self._unclear
@@ -152,7 +151,7 @@ def _put_back(aside: Path, place: Path) -> None:
 
 
 def forget_ended_jobs() -> None:
-    """Removes links of jobs that ended while the volume was read-only, or whose node was lost. Their numbers may be given out again."""
+    """Removes links of jobs that ended while the volume was read-only, or whose node was lost. Slurm may reuse their numbers."""
     links = _links()  # first: a job that begins now is not among them
     try:
         listed = call("squeue", "--noheader", "--all", "--states=all", "--format", "%A %T", timeout_s=_SQUEUE_S)
@@ -164,7 +163,7 @@ def forget_ended_jobs() -> None:
 
 
 def look_at_every_job(looks: int) -> str:
-    """Why it is unknown which version every running job has; empty where it is known. Looks some times, for minutes."""
+    """Why the version of some running job is unknown; empty if all are known. Looks several times, for minutes."""
     first: list[str] | None = None
     unknown: list[str] = []
     command = ("squeue", "--noheader", "--all", f"--states={','.join(ON_NODES)}", "--format", "%A %U %T")
@@ -182,16 +181,16 @@ def look_at_every_job(looks: int) -> str:
 
 
 def count_users(version: str) -> int:
-    """How many jobs have a link to a version. Raises OSError where that cannot be known."""
-    found = 0
+    """The number of jobs with a link to a version. Raises OSError if it is unknown."""
+    count = 0
     for job in _links():
         with contextlib.suppress(FileNotFoundError):  # it has just ended
-            found += str(SHARED.joinpath("jobs", job).readlink()) == version
-    return found
+            count += str(SHARED.joinpath("jobs", job).readlink()) == version
+    return count
 
 
 def current_link() -> str | None:
-    """The target of the link `current`; None where there is none."""
+    """The target of the link `current`; None if there is none."""
     try:
         return str(SHARED.joinpath("current").readlink())
     except OSError:
@@ -200,9 +199,9 @@ def current_link() -> str | None:
 
 @contextlib.contextmanager
 def locked(version: str) -> Generator[bool]:
-    """Holds the lock that a fill has, too, and removes it; False where somebody else has it. Never waits.
+    """Holds the version's lock, which fills take, too, and removes it afterwards. False if another process has it. Never waits.
 
-    Its last owner may remove the file while it is opened here: then it is nobody's lock.
+    If the last owner removes the file while it is opened here, the lock does not count.
     """
     file = _filling() / f"{version}.lock"
     with file.open("a") as lock:
@@ -223,19 +222,19 @@ def _filling() -> Path:
 
 
 def _links() -> list[str]:
-    """The jobs that have a link to their version. Raises OSError."""
+    """Numbers of jobs with a link to their version. Raises OSError."""
     with os.scandir(SHARED / "jobs") as entries:
         return [entry.name for entry in entries if entry.is_symlink()]
 
 
 def _delete(folder: Path) -> None:
-    """By `rm`, which is quicker with a hundred thousand files."""
+    """`rm` is faster than Python with a hundred thousand files."""
     subprocess.run(["rm", "-rf", "--", folder], check=True)
 
 
 def _end(number: int, _: FrameType | None) -> None:
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, signal.SIG_IGN)  # what is aside comes back first
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signal_number, signal.SIG_IGN)  # first put back what is aside
     sys.exit(128 + number)
 
 

@@ -1,1 +1,1 @@
-"""Fills one version of the shared root. Entry: run.py; what to do with what is there is decided in plan.py."""
+"""Fills one version of the shared root. Entry: run.py; plan.py decides."""

@@ -1,4 +1,4 @@
-"""Copies the root of an image, from a container that does nothing but be there: its root is in /proc. Then the copy is compared with it."""
+"""Copies the root of an image, from /proc of an idle container, and compares the copy with it."""
 
 import contextlib
 import subprocess
@@ -14,10 +14,10 @@ _PAUSE_S = 0.1
 
 
 def fill(place: Place, wanted: Wanted) -> None:
-    """Copies it, or goes on with a copy. Raises Failed, Refused.
+    """Copies the root, or resumes a copy. Raises Failed, Refused.
 
-    Same files, kinds, sizes, owners and modes: the copy is whole. The image is read for that, and for the manifest, while it is copied; the
-    copy while it goes to the disk.
+    The copy is complete if files, kinds, sizes, owners and modes are equal. The check reads the image, also for the manifest, while it is
+    copied, and the copy while it is synced to the disk.
     """
     process = find_source(wanted.image)
     is_begun = place.partial.is_dir()
@@ -44,23 +44,23 @@ def fill(place: Place, wanted: Wanted) -> None:
     if code:
         end_full_or_failed("reading it", wanted.version)
     hold = place.partial / _HOLD
-    with contextlib.suppress(OSError):  # it is the mount of that program, unless the image has files there
+    with contextlib.suppress(OSError):  # the mount point of that program, unless the image has files there
         hold.rmdir()
     place.partial.joinpath(".dockerenv").unlink(missing_ok=True)
 
 
 def find_source(image: str) -> str:
-    """The number of the process in the image's container. Raises Failed."""
+    """The pid of the image's container. Raises Failed."""
     for _ in range(_TRIES):
-        found = subprocess.run(["pgrep", "-o", "-x", _HOLD], stdout=subprocess.PIPE, text=True, check=False).stdout.strip()
-        if found:
-            return found
+        process_id = subprocess.run(["pgrep", "-o", "-x", _HOLD], stdout=subprocess.PIPE, text=True, check=False).stdout.strip()
+        if process_id:
+            return process_id
         time.sleep(_PAUSE_S)
     raise Failed(f"the container of {image} does not run")
 
 
 def tell_copied(check: "subprocess.Popen[bytes]") -> None:
-    """Tells the check that the copy is made. One that has ended already has said why."""
+    """Tells the check that the copy is done. If the check has ended already, it has logged why."""
     if check.stdin:
         with contextlib.suppress(BrokenPipeError):
             check.stdin.write(b"copied\n")
@@ -68,7 +68,7 @@ def tell_copied(check: "subprocess.Popen[bytes]") -> None:
 
 
 def end(check: "subprocess.Popen[bytes]") -> int:
-    """The exit code of the check, which gives up at the end of its input if no copy was made."""
+    """Ends the check and returns its exit code. At the end of its input it gives up if the copy is not done."""
     if check.stdin:
         with contextlib.suppress(BrokenPipeError):
             check.stdin.close()

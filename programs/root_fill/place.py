@@ -1,4 +1,4 @@
-"""Where a version of the shared root lies while it is filled, and how programs are called for it. Thin: it decides nothing."""
+"""The files of a version of the shared root while it is filled, and the programs that work on them. Thin: it decides nothing."""
 
 import os
 import subprocess
@@ -18,100 +18,100 @@ say = teller("root-fill")
 
 
 class Refused(Exception):
-    """The next try cannot help. The text says why, unless another program has said it."""
+    """The next try cannot help. The text is the reason; it is empty if another program has logged it."""
 
 
 class Failed(Exception):
-    """This try came to nothing; the next may get on. The text says why, unless another program has said it."""
+    """This try failed; the next may succeed. The text is the reason; it is empty if another program has logged it."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """The files of one version, and the lock that is held on it."""
+    """The files of one version, and its lock, which is held."""
 
     version: str
     lock: int
-    """Open file that is locked. Programs that write into the version have it too: while one of them lives, no other fill begins."""
+    """Descriptor of the locked file. Programs that write into the version inherit it: no other fill begins while one of them lives."""
 
     @property
     def root(self) -> Path:
-        """The version, once it is whole."""
+        """The complete version."""
         return SHARED / "versions" / self.version
 
     @property
     def partial(self) -> Path:
-        """The version before that."""
+        """The version while it is filled."""
         return SHARED / "filling" / self.version
 
     @property
     def aside(self) -> Path:
-        """Where the cleaner puts it while it looks whether any job has it."""
+        """Where the cleaner puts the version while it checks whether a job uses it."""
         return SHARED / "filling" / f".aside-{self.version}"
 
     @property
     def tarball(self) -> Path:
-        """A tar that was downloaded and has the right digest."""
+        """A downloaded tar with the right digest."""
         return SHARED / "filling" / f"{self.version}.tar"
 
     @property
     def download(self) -> Path:
-        """A tar that is being downloaded."""
+        """An incomplete download."""
         return SHARED / "filling" / f"{self.version}.tar.part"
 
     def record(self, ending: str = "") -> Path:
-        """A record beside the versions: what it was filled from, and with an ending its manifest and what was carried into it."""
+        """A record beside the versions: the source without an ending, the manifest and the carried changes with one."""
         return SHARED / "sources" / f"{self.version}{ending}"
 
     def run(self, command: Sequence[str | Path]) -> int:
-        """Runs a program that writes into the version, and gives its exit code. What it prints goes to the log."""
+        """Runs a program that writes into the version; returns its exit code. Its output goes to the log."""
         return subprocess.run(command, stdout=sys.stderr, pass_fds=(self.lock,), check=False).returncode
 
     def begin(self, command: Sequence[str | Path], stdin: int | None = None) -> "subprocess.Popen[bytes]":
-        """Begins such a program."""
+        """Starts such a program."""
         return subprocess.Popen(command, stdin=stdin, stdout=sys.stderr, pass_fds=(self.lock,))
 
     def forget_tar(self) -> None:
-        """Removes what was downloaded."""
+        """Removes all downloads."""
         self.tarball.unlink(missing_ok=True)
         self.download.unlink(missing_ok=True)
 
 
 def changes(*arguments: str) -> list[str]:
-    """The program that checks a copy and carries changes. Beside a copy it takes what the copy leaves of the cores."""
+    """The command of programs/root_changes. `nice`, so that it does not slow down a copy."""
     return ["nice", sys.executable, "-EsSB", "-m", "programs.root_changes.run", *arguments]
 
 
 def digest_of(file: Path) -> str:
-    """The sha256 of a file. Raises OSError, or CalledProcessError where it cannot be read whole."""
+    """The sha256 of a file. Raises OSError, or CalledProcessError if it cannot be read completely."""
     with file.open("rb") as content:
         return finish_digest(begin_digest(content))
 
 
 def begin_digest(content: IO[bytes]) -> "subprocess.Popen[str]":
-    """Begins to take a digest, beside what else reads the file."""
+    """Starts to compute a digest in the background."""
     return subprocess.Popen(["sha256sum"], stdin=content, stdout=subprocess.PIPE, text=True)
 
 
 def finish_digest(taking: "subprocess.Popen[str]") -> str:
-    """The digest. Raises CalledProcessError where the file cannot be read whole."""
-    said = taking.communicate()[0]
+    """The digest. Raises CalledProcessError if the file cannot be read completely."""
+    output = taking.communicate()[0]
     if taking.returncode:
         raise subprocess.CalledProcessError(taking.returncode, "sha256sum")
-    return said.split()[0]
+    return output.split()[0]
 
 
 def sync(path: Path) -> list[str | Path]:
-    """Waits until all of the path's file system is on the disk."""
+    """The command that syncs the path's file system to the disk."""
     return ["sync", "--file-system", path]
 
 
 def delete(*paths: Path) -> None:
-    """Removes files and whole folders. By `rm`, which is quick with a hundred thousand files."""
+    """Removes files and folders. `rm` is fast with a hundred thousand files."""
     subprocess.run(["rm", "-rf", "--", *paths], check=True)
 
 
 def end_full_or_failed(program: str, version: str, *remove: Path) -> NoReturn:
-    """Removes `remove`, which the next try makes again, and raises Failed, which says whether the volume is full or the program failed."""
+    """Removes `remove`, which the next try makes again, and raises Failed. Logs it if the volume is full."""
     volume = os.statvfs(SHARED)
     free_mib = volume.f_bavail * volume.f_frsize >> 20
     delete(*remove)

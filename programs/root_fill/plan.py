@@ -1,6 +1,6 @@
-"""Decides what a fill of the shared root does with what it finds, and what came of the programs that it calls. Pure.
+"""Decides what a fill does with an existing version, and judges the programs that it runs. Pure.
 
-A version's name is for one image or tar, for ever: what is there of something else is refused, and what was begun of it is removed.
+A version's name is for one image or tar, for ever. A version from another source is refused, and an incomplete one is removed.
 """
 
 import re
@@ -18,30 +18,30 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the Job is to fill."""
+    """The version to fill, and its source."""
 
     version: str
     image: str = ""
-    """Its root is copied, from a container of it beside this one; or `tar` is unpacked."""
+    """The image whose root is copied; empty if `tar` is unpacked."""
     tar: str = ""
     """An address: http:, https:, or file: on the shared volume."""
     sha256: str = ""
     carry_from: str = ""
-    """The version whose changes get into this one; empty for none."""
+    """The version whose changes are carried into this one; empty for none."""
 
     @property
     def stands_for(self) -> str:
-        """What the version's record says of where it is from."""
+        """The source, as the version's record names it."""
         return f"tar {self.sha256}" if self.tar else self.image
 
     @property
     def file(self) -> str:
-        """The path of a tar on the shared volume; empty for another one."""
+        """The path of a tar on the shared volume; empty for other sources."""
         return self.tar.removeprefix("file://") if self.tar.startswith("file://") else ""
 
 
 def read_wanted(env: Mapping[str, str]) -> Wanted:
-    """The Job's variables. Raises KeyError for one that is missing."""
+    """Reads the Job's variables. Raises KeyError for a missing one."""
     version, carry_from = env[variables.ROOT_VERSION], env.get(variables.ROOT_CARRY_FROM, "")
     if tar := env.get(variables.ROOT_TAR):
         return Wanted(version, tar=tar, sha256=env[variables.ROOT_SHA256], carry_from=carry_from)
@@ -49,7 +49,7 @@ def read_wanted(env: Mapping[str, str]) -> Wanted:
 
 
 def judge_filled(wanted: Wanted, filled_from: str, carried_from: str) -> str:
-    """Why a version that is there is not the wanted one; empty where it is. Both come from its records, empty where these say nothing."""
+    """Why an existing version is not the wanted one; empty if it is. Both texts come from its records, and are empty without one."""
     if filled_from != wanted.stands_for:
         source = filled_from or "something unknown"
         return (
@@ -65,13 +65,13 @@ def judge_filled(wanted: Wanted, filled_from: str, carried_from: str) -> str:
 
 
 def read_carried(record: str) -> str:
-    """The version whose changes were carried, from the record of that."""
+    """The version whose changes were carried, from the record `.carried`."""
     first = record.partition("\n")[0]
     return first.removeprefix("from ") if first.startswith("from ") else ""
 
 
 def copy_command(source: str, target: str, is_begun: bool) -> list[str]:
-    """How an image's root is copied. The image is on another file system, which no file can be shared with: cp need not try for each."""
+    """The command that copies an image's root. The image is on another file system, so cp need not try a reflink for each file."""
     if is_begun:
         rsync = ["rsync", "-aHAX", "--numeric-ids", "--one-file-system", "--delete", "--exclude=/hold"]
         return [*rsync, f"{source}/", f"{target}/"]
@@ -79,7 +79,7 @@ def copy_command(source: str, target: str, is_begun: bool) -> list[str]:
 
 
 def download_command(url: str, file: str) -> list[str]:
-    """Gets what is still missing of a file, and prints the server's status. A server that knows no ranges sends all of it again."""
+    """The command that resumes a download and prints the HTTP status. A server without ranges sends the whole file again."""
     limits = ["--connect-timeout", "30", "--speed-limit", "1", "--speed-time", "60"]
     protocols = ["--proto", "=http,https", "--proto-redir", "=http,https"]
     task = ["--fail", "--continue-at", "-", "--output", file, "--write-out", "%{http_code}", url]
@@ -87,23 +87,23 @@ def download_command(url: str, file: str) -> list[str]:
 
 
 class Download(Enum):
-    """What came of a download."""
+    """Result of a download."""
 
     DONE = auto()
     AGAIN = auto()
     ANEW = auto()
-    """What is there is of no use: another file, or no start that this server goes on from."""
+    """The downloaded part is useless: it is of another file, or the server cannot resume it."""
     REFUSED = auto()
-    """The server has no such file, for good."""
+    """The server refuses the file for good."""
     FULL = auto()
-    """The disk took no more of it."""
+    """The disk is full."""
 
 
 def judge_download(code: int, status: str) -> Download:
-    """What came of a download, from curl's exit code and the server's status."""
+    """Judges a download by curl's exit code and the HTTP status."""
     if code == 0:
         return Download.DONE
-    if status == "416":  # more is here than there: it is another file by now
+    if status == "416":  # we have more than the server: the file has changed
         return Download.ANEW
     if re.fullmatch(r"4\d\d", status) and status not in ("408", "425", "429"):
         return Download.REFUSED
@@ -112,14 +112,14 @@ def judge_download(code: int, status: str) -> Download:
 
 @dataclass(frozen=True)
 class Tries:
-    """Downloads in a row that brought next to nothing."""
+    """Counts downloads in a row that brought less than 1 MiB."""
 
     failed: int = 0
 
     MOST = 5
 
     def after(self, got: int) -> "Tries":
-        """After one more that brought so many bytes. What comes in pieces comes too."""
+        """The count after one more download, which brought `got` bytes."""
         return Tries(1 if got >= _MIB else self.failed + 1)
 
     @property
@@ -128,13 +128,13 @@ class Tries:
 
     @property
     def pause_s(self) -> int:
-        """Seconds until the next."""
+        """Seconds until the next try."""
         return self.failed * 2
 
 
 @dataclass
 class Heard:
-    """What is kept of tar's words, which may be a line for each of a million files."""
+    """What is kept of tar's output, which may have a line for each of a million files."""
 
     first: list[str] = field(default_factory=list[str])
     last: str = ""
@@ -142,7 +142,7 @@ class Heard:
     leads_outside: bool = False
 
     def hear(self, line: str) -> None:
-        """One more line."""
+        """Adds one line of output."""
         if len(self.first) < _SHOWN:
             self.first.append(line)
         self.last = line
@@ -151,7 +151,7 @@ class Heard:
 
 
 class Unpacked(Enum):
-    """What came of tar."""
+    """Result of tar."""
 
     DONE = auto()
     FULL = auto()
@@ -159,10 +159,10 @@ class Unpacked(Enum):
 
 
 def judge_unpacking(heard: Heard, code: int) -> tuple[Unpacked, str]:
-    """What came of tar, and why it is refused.
+    """Judges tar, with the reason if the tar is refused.
 
-    By itself tar leaves members with `..` out and takes the slash from absolute ones, and it makes links that lead up or out only when all
-    else is written, so nothing gets outside; but such a tar is not what somebody meant.
+    GNU tar skips members with `..`, strips the leading slash of absolute ones, and makes links that lead up or out last, so nothing is
+    written outside. Such a tar is refused all the same, as it is surely a mistake.
     """
     if heard.leads_outside:
         return Unpacked.REFUSED, "it has members with absolute paths or with .. in them"

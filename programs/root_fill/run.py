@@ -1,10 +1,9 @@
-"""The Job that fills one version of the shared root. The version appears in one step, when it is whole. If it is interrupted, the next run
-resumes.
+"""The Job that fills one version of the shared root. The version appears in one step when it is complete. An interrupted run is resumed.
 
-`python3 -m programs.root_fill.run`, as root. SLIPWAY_ROOT_VERSION says which version. From what, either of:
-  SLIPWAY_ROOT_IMAGE                    the image of the pod's container `source`, which does nothing but be there
+`python3 -m programs.root_fill.run`, as root. SLIPWAY_ROOT_VERSION names the version. Its source is one of:
+  SLIPWAY_ROOT_IMAGE                    the image of the pod's idle container `source`
   SLIPWAY_ROOT_TAR, SLIPWAY_ROOT_SHA256 a tar of a root, at an address or on the shared volume, and its digest
-SLIPWAY_ROOT_CARRY_FROM, where given, is the version whose changes get into this one; programs/root_changes/plan.py has the rules.
+Optional: SLIPWAY_ROOT_CARRY_FROM, the version whose changes are carried into this one.
 
 Exit code 1: this try failed. 3: the next cannot help either.
 """
@@ -29,7 +28,7 @@ from .plan import Wanted, judge_filled, read_carried, read_wanted
 
 
 def fill(wanted: Wanted) -> None:
-    """Fills the version, unless it is there. Raises Failed, Refused, OSError, CalledProcessError."""
+    """Fills the version, unless it exists. Raises Failed, Refused, OSError, CalledProcessError."""
     close_to_others(SHARED)
     for name, mode in (("jobs", 0o755), ("sources", 0o755), ("versions", 0o700), ("filling", 0o700)):
         make(SHARED / name, mode)
@@ -66,8 +65,8 @@ def fill(wanted: Wanted) -> None:
 
 
 def close_to_others(volume: Path) -> None:
-    """Makes a volume that everybody may write to root's alone, as provisioners of local disks give them out: jobs refuse to enter a version
-    on one. Where the server of the volume does not let root do that, it says so and leaves it to its administrators."""
+    """Gives a world-writable volume, as provisioners of local disks make them, to root alone: jobs refuse to enter a version on one.
+    If root may not change it, logs what an administrator has to do."""
     if not volume.stat().st_mode & stat.S_IWOTH:
         return
     try:
@@ -81,7 +80,7 @@ def close_to_others(volume: Path) -> None:
 
 
 def take_lock(version: str) -> int:
-    """The open file of the version's lock, locked; waits for whoever has it. Raises OSError."""
+    """Locks the version, and returns the lock's descriptor. Waits for another owner. Raises OSError."""
     file = lock_of(version)
     while True:
         opened = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
@@ -90,7 +89,7 @@ def take_lock(version: str) -> int:
         except BlockingIOError:
             say(f"waiting for {file}: another fill of version {version} has it, or root-clean, which looks whether the version can go")
             fcntl.flock(opened, fcntl.LOCK_EX)
-        # Its last owner may have removed it while it was waited for; another could make and have a lock of the name then.
+        # The last owner may have removed the file while we waited; then another process could lock a new file of that name.
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(opened), file.stat()):
                 return opened
@@ -98,16 +97,15 @@ def take_lock(version: str) -> int:
 
 
 def take_back(place: Place) -> None:
-    """Puts back a version that the cleaner had put out of reach, and was killed before it knew whether it can go. The stack
-    declares it again: once it no longer does, the version stays for its days from then on."""
+    """Puts back a version that a killed cleaner had put aside. The stack declares it again, so its days start anew once it no longer
+    does."""
     if place.aside.is_dir() and not place.root.exists():
         place.aside.rename(place.root)
     place.record(".unused").unlink(missing_ok=True)
 
 
 def forget_another(place: Place, wanted: Wanted) -> None:
-    """Removes what a fill had begun of something else, perhaps of a tar whose digest nobody had seen yet: rsync goes by size and time. The
-    lock says what it was begun from."""
+    """Removes an incomplete version from another source, as rsync only compares sizes and times. The lock names the source."""
     lock = lock_of(wanted.version)
     begun = read(lock).strip()
     if begun == wanted.stands_for:
@@ -115,7 +113,7 @@ def forget_another(place: Place, wanted: Wanted) -> None:
     if place.partial.is_dir():
         say(f"what was begun of version {wanted.version}, from {begun or 'something unknown'}, is removed")
     delete(place.partial)
-    place.tarball.unlink(missing_ok=True)  # its digest is that of what was begun; it is not looked at again
+    place.tarball.unlink(missing_ok=True)  # it has the other source's digest, and is not checked again
     try:
         lock.write_text(f"{wanted.stands_for}\n")
     except OSError:
@@ -123,7 +121,7 @@ def forget_another(place: Place, wanted: Wanted) -> None:
 
 
 def furnish(root: Path) -> None:
-    """Makes the folders that a job's root has mounts on, and what else each version has."""
+    """Makes the mount points of a job's root, and what else each version has."""
     for name in ("proc", "sys", "dev", "run", "home"):
         make(root / name, 0o755)
     for name in ("tmp", "var/tmp"):
@@ -131,7 +129,7 @@ def furnish(root: Path) -> None:
     log = root / "var/log"
     if not log.is_symlink():
         log.mkdir(parents=True, exist_ok=True)
-    for name in ("hosts", "resolv.conf"):  # these come from the pod, and no link may be in their way
+    for name in ("hosts", "resolv.conf"):  # the pod's files are mounted here, and must not follow a link
         file = root / "etc" / name
         if file.is_symlink():
             file.unlink()
@@ -142,13 +140,13 @@ def furnish(root: Path) -> None:
 
 
 def make(folder: Path, mode: int) -> None:
-    """Makes a folder, and gives it its mode if it is there."""
+    """Makes a folder, or sets the mode of an existing one."""
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(mode)
 
 
 def read(file: Path) -> str:
-    """The text of a record; empty where it cannot be read."""
+    """The text of a record; empty if it cannot be read."""
     try:
         return file.read_text(errors="replace")
     except OSError:
@@ -156,12 +154,12 @@ def read(file: Path) -> str:
 
 
 def lock_of(version: str) -> Path:
-    """The lock of a version, which a fill and the cleaner take. It holds what the fill was begun from."""
+    """The lock of a version, which fills and the cleaner take. It contains the fill's source."""
     return SHARED / "filling" / f"{version}.lock"
 
 
 def size_mib(root: Path) -> str:
-    """How much room a version takes; "unknown" where `du` does not say."""
+    """The size of a version in MiB; "unknown" if `du` fails."""
     command = ["du", "-sm", "--one-file-system", root]
     counted = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout.split()
     return counted[0] if counted else "unknown"
@@ -172,10 +170,10 @@ def _end_at_once(number: int, _: FrameType | None) -> None:
 
 
 def main() -> int:
-    # Python as process 1 would not end on SIGTERM. Ending at once is safe at any point: the next run goes on.
+    # Python as process 1 ignores SIGTERM. Ending at once is safe at any point: the next run resumes.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end_at_once)
-    os.environ["LC_ALL"] = "C"  # the words of programs are read
+    os.environ["LC_ALL"] = "C"  # the output of programs is parsed
     wanted = read_wanted(os.environ)
     try:
         fill(wanted)

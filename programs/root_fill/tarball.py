@@ -10,15 +10,15 @@ from .plan import Download, Heard, Tries, Unpacked, Wanted, download_command, ju
 
 
 def fill(place: Place, wanted: Wanted) -> None:
-    """Gets it, unpacks it, checks what came of it. Raises Failed, Refused, OSError."""
+    """Gets the tar, unpacks it and checks the result. Raises Failed, Refused, OSError."""
     if wanted.file:
         tarball = Path(wanted.file)
         if not tarball.is_file():
             raise Failed(f"{tarball} is not there; put the tar on the shared volume first")
-        say(f"reading {tarball}")  # its digest is taken while it is unpacked
+        say(f"reading {tarball}")  # its digest is computed while it is unpacked
     else:
         tarball = place.tarball
-        if not tarball.is_file():  # it gets this name when its digest is right
+        if not tarball.is_file():  # it gets this name once its digest is right
             download(place, wanted)
     say(f"filling version {wanted.version} from {wanted.tar}")
     unpack(place, wanted, tarball)
@@ -29,30 +29,30 @@ def fill(place: Place, wanted: Wanted) -> None:
             place.forget_tar()
             raise Refused
         raise Failed
-    if syncing.wait():  # whoever asks next is not told of what could not be written
+    if syncing.wait():  # a later sync would not report a failed write
         end_full_or_failed("sync", wanted.version, place.partial)
 
 
 def download(place: Place, wanted: Wanted) -> None:
-    """Gets the tar, or the rest of it. Raises Failed, Refused, OSError."""
+    """Downloads the tar, or resumes the download. Raises Failed, Refused, OSError."""
     is_begun = _size(place.download) > 0
     say(f"{'going on to get' if is_begun else 'getting'} {wanted.tar}")
     while True:
-        # A download that is whole gets no answer any more but 416, so it is looked at first.
-        found = _digest_if_readable(place.download)
-        if found != wanted.sha256:
+        # For a complete download the server answers 416, so the digest is checked first.
+        digest = _digest_if_readable(place.download)
+        if digest != wanted.sha256:
             fetch(place, wanted)
-            found = digest_of(place.download)
-        if found == wanted.sha256 or not is_begun:
+            digest = digest_of(place.download)
+        if digest == wanted.sha256 or not is_begun:
             break
         is_begun = False  # what was begun earlier may be the start of another file
         place.download.unlink()
-    check_digest(place, wanted, found)
+    check_digest(place, wanted, digest)
     place.download.rename(place.tarball)
 
 
 def fetch(place: Place, wanted: Wanted) -> None:
-    """Downloads until the server has sent all. Raises Failed, Refused."""
+    """Downloads until the file is complete. Raises Failed, Refused."""
     tries = Tries()
     while True:
         size = _size(place.download)
@@ -77,11 +77,11 @@ def fetch(place: Place, wanted: Wanted) -> None:
 
 
 def unpack(place: Place, wanted: Wanted, tarball: Path) -> None:
-    """Unpacks the tar with GNU tar, which finds out the compression by the content. Raises Failed, Refused, OSError."""
-    delete(place.partial)  # a file that was half written looks like a whole one
+    """Unpacks the tar with GNU tar, which detects the compression. Raises Failed, Refused, OSError."""
+    delete(place.partial)  # an incomplete file looks like a complete one
     place.partial.mkdir()
     with tarball.open("rb") as content:
-        taking = begin_digest(content) if wanted.file else None  # beside tar, so that both read it once
+        taking = begin_digest(content) if wanted.file else None  # parallel to tar, so that the file is read from the disk once
     keep = ["--xattrs", "--xattrs-include=*", "--acls", "--numeric-owner", "--preserve-permissions"]
     command = ["tar", "--extract", f"--file={tarball}", *keep, f"--directory={place.partial}"]
     heard = Heard()
@@ -94,11 +94,11 @@ def unpack(place: Place, wanted: Wanted, tarball: Path) -> None:
         say(line)
     if taking:
         try:
-            found = finish_digest(taking)
+            digest = finish_digest(taking)
         except subprocess.CalledProcessError:
             delete(place.partial)
             raise Failed(f"{tarball} cannot be read; the next try starts over") from None
-        check_digest(place, wanted, found)
+        check_digest(place, wanted, digest)
     match judge_unpacking(heard, tar.returncode):
         case Unpacked.REFUSED, why:
             _refuse(place, f"{wanted.tar}: {why}")
@@ -108,10 +108,10 @@ def unpack(place: Place, wanted: Wanted, tarball: Path) -> None:
             pass
 
 
-def check_digest(place: Place, wanted: Wanted, found: str) -> None:
-    """Raises Refused for another digest than the wanted one."""
-    if found != wanted.sha256:
-        _refuse(place, f"{wanted.tar} has the sha256 {found}, not {wanted.sha256}. Nothing of it is kept")
+def check_digest(place: Place, wanted: Wanted, digest: str) -> None:
+    """Raises Refused for a wrong digest."""
+    if digest != wanted.sha256:
+        _refuse(place, f"{wanted.tar} has the sha256 {digest}, not {wanted.sha256}. Nothing of it is kept")
 
 
 def _refuse(place: Place, why: str) -> NoReturn:

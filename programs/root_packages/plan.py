@@ -1,6 +1,6 @@
-"""Decides which packages a version of the shared root lacks, and what came of an install. Pure.
+"""Decides which packages a version of the shared root lacks, and judges an install. Pure.
 
-The words are those of dpkg-query and apt-get, with LC_ALL=C.
+It parses the output of dpkg-query and apt-get with LC_ALL=C.
 """
 
 import re
@@ -20,7 +20,7 @@ _FULL = re.compile(r"No space left on device|Disk quota exceeded|You don't have 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the Job is to install, and where."""
+    """The packages to install, and the version to install them in."""
 
     version: str
     packages: tuple[str, ...]
@@ -28,23 +28,23 @@ class Wanted:
 
 
 def read_wanted(env: Mapping[str, str]) -> Wanted:
-    """The Job's variables. Raises KeyError for one that is missing."""
+    """Reads the Job's variables. Raises KeyError for a missing one."""
     return Wanted(env[variables.ROOT_VERSION], tuple(env[variables.ROOT_PACKAGES].split()))
 
 
 def find_missing(packages: Sequence[str], listing: str) -> list[str]:
-    """The packages that are not installed, or in another version than the named one. `listing` has lines of name, state and version."""
-    there = {name: version for name, state, version in (line.split(" ") for line in listing.splitlines()) if state == "installed"}
+    """Packages that are not installed, or not in the named version. `listing` has lines of name, state and version."""
+    installed = {name: version for name, state, version in (line.split(" ") for line in listing.splitlines()) if state == "installed"}
 
     def is_there(package: str) -> bool:
         name, _, version = package.partition("=")
-        return name in there and version in ("", there[name])
+        return name in installed and version in ("", installed[name])
 
     return [package for package in packages if not is_there(package)]
 
 
 class Outcome(Enum):
-    """What came of apt-get."""
+    """Result of apt-get."""
 
     DONE = auto()
     REFUSED = auto()
@@ -52,23 +52,23 @@ class Outcome(Enum):
     AGAIN = auto()
 
 
-def judge(code: int, said: str, version: str) -> tuple[Outcome, str]:
-    """What came of an install with fresh lists, and a sentence for whoever deploys."""
+def judge(code: int, output: str, version: str) -> tuple[Outcome, str]:
+    """Judges an install with fresh lists. If it failed, the text tells the admin why."""
     if code == 0:
         return Outcome.DONE, ""
-    if unknown := _tell_unknown(said):
+    if unknown := _tell_unknown(output):
         return Outcome.REFUSED, (
             f"{unknown}. Correct storage.root.packages, or add the archive that has it to /etc/apt/sources.list.d of version {version}"
         )
-    if _FULL.search(said):
+    if _FULL.search(output):
         return Outcome.AGAIN, "the shared volume is full: remove versions, or give it more room"
-    last = next((line for line in reversed(said.splitlines()) if line.startswith("E: ")), "")
+    last = next((line for line in reversed(output.splitlines()) if line.startswith("E: ")), "")
     return Outcome.AGAIN, f"apt-get gave {code}: {last.removeprefix('E: ') or 'see above'}"
 
 
-def _tell_unknown(said: str) -> str:
-    found = [match.groupdict() for match in _UNKNOWN.finditer(said)]
-    names = [name for match in found if (name := match["name"] or match["gone"])]
-    versions = [f"version {match['version']} of {match['of']}" for match in found if match["of"]]
+def _tell_unknown(output: str) -> str:
+    matches = [match.groupdict() for match in _UNKNOWN.finditer(output)]
+    names = [name for match in matches if (name := match["name"] or match["gone"])]
+    versions = [f"version {match['version']} of {match['of']}" for match in matches if match["of"]]
     parts = [*([f"package {', '.join(names)}"] if names else []), *versions]
     return f"no archive of the version has {' and '.join(parts)}" if parts else ""

@@ -1,9 +1,6 @@
-"""The Job that installs packages in one version of the shared root, as an admin does by hand in a login session. If it is interrupted, the
-next run resumes.
+"""The Job that installs packages in one version of the shared root. An interrupted run is resumed. apt's lock serializes installs.
 
-`python3 -m programs.root_packages.run`, as root, with CAP_SYS_ADMIN for mounts of its own. SLIPWAY_ROOT_VERSION says which version,
-SLIPWAY_ROOT_PACKAGES which packages. What is installed already costs no network. Of two installs at once one waits, by apt's lock.
-
+`python3 -m programs.root_packages.run`, as root, with CAP_SYS_ADMIN for its mounts, SLIPWAY_ROOT_VERSION and SLIPWAY_ROOT_PACKAGES.
 Exit code 1: this try failed. 3: the next cannot help either.
 """
 
@@ -23,7 +20,7 @@ from .plan import Outcome, Wanted, find_missing, judge, read_wanted
 
 VERSIONS = Path(f"{paths.SHARED}/versions")
 _MOUNTED = "mounted"
-"""Argument of the program once it has a mount namespace of its own."""
+"""Argument of the program once it has its own mount namespace."""
 _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C"}
 _ENVIRONMENT["DEBIAN_FRONTEND"] = "noninteractive"
 _UPDATE = ("apt-get", "update", "-q", "-o", "APT::Update::Error-Mode=any")
@@ -42,19 +39,19 @@ def install(wanted: Wanted) -> tuple[Outcome, str]:
     if not missing:
         say(f"version {wanted.version} has {', '.join(wanted.packages)} already")
         return Outcome.DONE, ""
-    call(root, ["dpkg", "--configure", "-a"])  # what an install that was killed left
-    code, said = call(root, _UPDATE)
+    call(root, ["dpkg", "--configure", "-a"])  # finishes a killed install
+    code, output = call(root, _UPDATE)
     if code:
-        return judge(code, said, wanted.version)
-    code, said = call(root, [*_INSTALL, *missing])
-    outcome, why = judge(code, said, wanted.version)
+        return judge(code, output, wanted.version)
+    code, output = call(root, [*_INSTALL, *missing])
+    outcome, why = judge(code, output, wanted.version)
     if outcome is Outcome.DONE:
         say(f"version {wanted.version} has {', '.join(missing)} now")
     return outcome, why
 
 
 def furnish(root: Path) -> None:
-    """Gives the version what scripts of packages expect of a system. The mounts end with this process, which has a namespace of its own."""
+    """Mounts what package scripts expect of a system. The mounts end with this process, in its own namespace."""
     for name in ("proc", "dev", "tmp"):
         mount("--rbind", f"/{name}", root / name)
     mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", root / "run")
@@ -65,28 +62,28 @@ def furnish(root: Path) -> None:
         mount("--bind", f"/etc/{name}", file)
 
 
-def mount(*words: str | Path) -> None:
+def mount(*arguments: str | Path) -> None:
     """One mount. Raises CalledProcessError."""
-    subprocess.run(["mount", *words], check=True)
+    subprocess.run(["mount", *arguments], check=True)
 
 
 def list_installed(root: Path) -> str:
-    """Every package of the version, with its state and version. Raises CalledProcessError."""
+    """All packages of the version, with state and version. Raises CalledProcessError."""
     query = ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status} ${Version}\n"]
     return subprocess.run(["chroot", root, *query], env=_ENVIRONMENT, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def call(root: Path, command: Sequence[str]) -> tuple[int, str]:
-    """A command in the version: its exit code, and what it said, which is in the log as well."""
-    said: list[str] = []
+    """Runs a command in the version; returns its exit code and output, which it also logs."""
+    lines: list[str] = []
     with subprocess.Popen(
         ["chroot", root, *command], env=_ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         assert process.stdout
         for line in process.stdout:
             say(line.rstrip())
-            said.append(line)
-    return process.returncode, "".join(said)
+            lines.append(line)
+    return process.returncode, "".join(lines)
 
 
 def _end_at_once(number: int, _: FrameType | None) -> None:
@@ -94,7 +91,7 @@ def _end_at_once(number: int, _: FrameType | None) -> None:
 
 
 def main() -> int:
-    # Python as process 1 would not end on SIGTERM. Ending at once is safe: the next run goes on.
+    # Python as process 1 ignores SIGTERM. Ending at once is safe: the next run resumes.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end_at_once)
     if sys.argv[1:] != [_MOUNTED]:

@@ -1,1 +1,1 @@
-"""Lists the jobs that have nodes, over HTTP, for the NodeSet controller. Entry: run.py; what squeue prints is read in jobs.py."""
+"""Lists jobs and nodes over HTTP. Entry: run.py; jobs.py reads the output of squeue and sinfo."""

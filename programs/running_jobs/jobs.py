@@ -1,11 +1,11 @@
-"""What squeue and sinfo are asked for, and their lines: as jobs of slurmrestd's /jobs/, or field by field for people's commands. Pure."""
+"""The commands of squeue and sinfo, and how to read their output: as slurmrestd's /jobs/, or field by field for people. Pure."""
 
 from collections.abc import Sequence
 
 STATES = "RUNNING,SUSPENDED,CONFIGURING,COMPLETING,STOPPED,SIGNALING,STAGE_OUT,RESIZING"
 FIELDS = ("JobID", "State", "NodeList", "EndTime", "BatchFlag", "Requeue", "ArrayJobID", "ArrayTaskID", "HetJobID")
 COMMAND = ("squeue", "--noheader", "--all", "--local", f"--states={STATES}", f"--Format={','.join(f'{field}:0|' for field in FIELDS)}")
-"""Its times are to be seconds since 1970: SLURM_TIME_FORMAT=%s."""
+"""Run it with SLURM_TIME_FORMAT=%s, for times in seconds since 1970."""
 
 QUEUE_FIELDS = (
     *("JobArrayID", "State", "NodeList", "EndTime", "TimeLimit", "UserName", "Account", "Partition"),
@@ -15,15 +15,15 @@ NODE_FIELDS = ("NodeList", "StateComplete", "CPUsState", "Gres", "GresUsed", "Re
 
 
 def queue_command(between: str) -> tuple[str, ...]:
-    """Every job that runs or waits. The waiting tasks of an array are a single row.
+    """Lists every running or waiting job. The waiting tasks of an array are one row.
 
-    `between` ends each field, and is to be random: a job's name may have any byte, a newline too, and must not make rows of its own.
+    `between` ends each field and has to be random, as a job's name may have any byte and must not forge rows.
     """
     return ("squeue", "--noheader", "--all", "--local", _format(QUEUE_FIELDS, between))
 
 
 def node_command(between: str) -> tuple[str, ...]:
-    """Every node, once for each of its partitions."""
+    """Lists every node once per partition."""
     return ("sinfo", "--noheader", "--all", "--local", "--Node", _format(NODE_FIELDS, between))
 
 
@@ -32,28 +32,28 @@ def _format(fields: Sequence[str], between: str) -> str:
 
 
 def parse_queue(text: str, between: str) -> list[dict[str, object]]:
-    """squeue's rows by field, as text. Raises ValueError for a row that has not all fields."""
+    """squeue's rows by field, as text. Raises ValueError for a row without all fields."""
     return _rows(text, QUEUE_FIELDS, between)
 
 
 def parse_nodes(text: str, between: str) -> list[dict[str, object]]:
-    """sinfo's rows by field, each node once. Raises ValueError for a row that has not all fields."""
+    """sinfo's rows by field, each node once. Raises ValueError for a row without all fields."""
     return [*{row["NodeList"]: row for row in _rows(text, NODE_FIELDS, between)}.values()]
 
 
 def _rows(text: str, fields: Sequence[str], between: str) -> list[dict[str, object]]:
-    *values, rest = text.split(between)
-    if rest.strip() or len(values) % len(fields):
-        raise ValueError(f"{len(values)} values and {rest[:200]!r} are no rows of {len(fields)} fields")
+    *values, trailing = text.split(between)
+    if trailing.strip() or len(values) % len(fields):
+        raise ValueError(f"{len(values)} values and {trailing[:200]!r} are no rows of {len(fields)} fields")
     return [
-        # What ends a row stands before the first field of the next one.
+        # The newline after a row is part of the next row's first field.
         {name: " ".join(value.split()) for name, value in zip(fields, values[at : at + len(fields)], strict=True)}
         for at in range(0, len(values), len(fields))
     ]
 
 
 def parse(text: str) -> list[dict[str, object]]:
-    """squeue's lines as jobs of slurmrestd's /jobs/. Raises ValueError or KeyError for a line that is no job."""
+    """squeue's lines as jobs of slurmrestd's /jobs/. Raises ValueError or KeyError for any other line."""
     jobs: list[dict[str, object]] = []
     for line in text.splitlines():
         values = dict(zip(FIELDS, (value.strip() for value in line.split("|")), strict=False))

@@ -1,12 +1,8 @@
-"""The jobs that have nodes, for the NodeSet controller: GET /jobs/ with the caller's JWT, answered in slurmrestd's own words. For people's
-commands, all jobs (GET /queue/), all nodes (GET /nodes/), and for maintenance what slurm.maintenance reads (GET /running/, /reservations/).
+"""Serves lists from Slurm for the caller's JWT: jobs with nodes in slurmrestd's format (/jobs/), all jobs (/queue/), all nodes (/nodes/),
+and for maintenance /running/ and /reservations/. squeue costs far less than slurmrestd (docs/design.md, REST).
 
-slurmrestd can only list all jobs, those that wait too: 1 s of CPU and 130 MB for a thousand. Its /jobs/state/ takes time with the square of
-their number. squeue reads the same list from slurmctld without JSON and shows only the jobs that have nodes. Measured on 26.05.5.
-
-It holds no key: squeue shows slurmctld the caller's token. A few commands run at once, each with an end, and addresses take turns. People
-have a port of their own, so that a network policy can close the controllers' one to all others.
-`python3 -m programs.running_jobs.run`.
+`python3 -m programs.running_jobs.run`. It has no key: squeue uses the caller's token. Few commands run at once, each with a time-out, and
+addresses take turns. People have their own port, so that a network policy can reserve the other one for controllers.
 """
 
 import json
@@ -29,11 +25,11 @@ from slurm.turns import Turns
 from .jobs import COMMAND, node_command, parse, parse_nodes, parse_queue, queue_command
 
 SQUEUE_S = 50
-"""The controller waits for an answer a little longer."""
+"""The controller's time-out is a little longer."""
 COMMANDS = 3
-"""That run at once, for each port."""
+"""Most commands that run at once, per port."""
 MEMORY = 1 << 30
-"""Bytes of squeue, which is to fail by itself before the container's limit ends all: 400,000 jobs."""
+"""Most bytes of squeue, so that it fails alone, before the container's limit ends everything. Enough for 400,000 jobs."""
 _BOUNDS = Bounds(clients=128, per_address=8, answer_s=SQUEUE_S + 10)
 _SAYS_AGAIN_S = 60
 TOKEN = re.compile(r"[\w.-]+\Z")
@@ -47,11 +43,11 @@ LISTS: dict[str, tuple[Build, Read, str]] = {
     "/running/": (job_command, read_job_rows, "rows"),
     "/reservations/": (lambda _: RESERVATION_COMMAND, lambda text, _: text.splitlines(), "lines"),
 }
-"""By path: the command, what reads its answer, both by what ends a field, and what the list is called."""
+"""By path: the command and the reader of its output, both for a given separator, and the list's name."""
 
 
 def refuse(path: str, token: str) -> tuple[int, dict[str, object]] | None:
-    """HTTP status and body for who need not be answered by Slurm."""
+    """HTTP status and body for a request that needs no command."""
     if path not in LISTS:
         return 404, _fault(f"there is {', '.join(LISTS)}")
     if not TOKEN.match(token):
@@ -67,7 +63,7 @@ def ask(path: str, token: str) -> tuple[int, dict[str, object]]:
     environment = {**os.environ, "SLURM_JWT": token, "SLURM_TIME_FORMAT": "%s"}
     try:
         done = subprocess.run(
-            ("prlimit", f"--as={MEMORY}", "--", *command),  # in a program of threads, Python may run nothing between fork and exec
+            ("prlimit", f"--as={MEMORY}", "--", *command),  # not preexec_fn, which is unsafe with threads
             env=environment,
             capture_output=True,
             encoding="utf-8",
@@ -77,9 +73,9 @@ def ask(path: str, token: str) -> tuple[int, dict[str, object]]:
         )
     except subprocess.TimeoutExpired:
         return 504, _fault(f"{command[0]} did not end within {SQUEUE_S} s")
-    said = done.stderr.strip()
+    message = done.stderr.strip()
     if done.returncode:
-        return (511 if "uthenticat" in said else 502), _fault(f"{command[0]}: {said}")
+        return (511 if "uthenticat" in message else 502), _fault(f"{command[0]}: {message}")
     try:
         return 200, {name: read(done.stdout, between), "errors": []}
     except (KeyError, ValueError) as error:
@@ -87,7 +83,7 @@ def ask(path: str, token: str) -> tuple[int, dict[str, object]]:
 
 
 def listener(bounds: Bounds = _BOUNDS, asks: Callable[[str, str], tuple[int, dict[str, object]]] = ask) -> Listener:
-    """Answers GET for each of LISTS. Who has no token, or asks for something else, costs no command."""
+    """Answers GET for each of LISTS. Requests without a token, or for other paths, run no command."""
     turns, say = Turns(COMMANDS), _Sayer()
 
     def work(path: str, token: str) -> web.Answer:
@@ -107,7 +103,7 @@ def listener(bounds: Bounds = _BOUNDS, asks: Callable[[str, str], tuple[int, dic
 
 
 class _Sayer:
-    """Says what Slurm does not answer: for each list once a minute, as anybody can ask for it again and again."""
+    """Logs failures once a minute per list, as anybody can repeat a request."""
 
     def __init__(self) -> None:
         self._said_at: dict[str, float] = {}

@@ -1,1 +1,1 @@
-"""slurmctld: the files it starts with, the watch over it, and its stop for another munge key."""
+"""Starts slurmctld with the right files, watches it, and stops it for another munge key."""

@@ -1,7 +1,7 @@
-"""The claim of slurmctld beside its state: the accepted copy of the files, behind the link `conf`, and notes about the last start. Thin.
+"""slurmctld's claim, beside its state: the accepted copy of the files, behind the link `conf`, and notes about the last start. Thin.
 
-programs/config_sync swaps the link, too, and removes copies that nothing names. Killed between any two steps here, the next start finds a
-whole copy, or none. Raises OSError.
+programs/config_sync swaps the link, too, and removes unused copies. After an interrupted step, the next start finds a complete copy, or
+none. Raises OSError.
 """
 
 import shutil
@@ -10,11 +10,11 @@ from pathlib import Path
 from .plan import Found
 
 NAMES = ("conf.start", "conf.again")
-"""A start writes its copy of the files under these names in turn, so that it never writes into the copy in use."""
+"""Names for copies, used in turn, so that a start never writes into the copy in use."""
 
 
 class Claim:
-    """What there is beside slurmctld's state."""
+    """The copies and notes beside slurmctld's state."""
 
     def __init__(self, folder: Path, offered: Path) -> None:
         """`offered` is the folder with the ConfigMap's files."""
@@ -25,7 +25,7 @@ class Claim:
         self._before = folder / "conf.before"
 
     def find(self) -> Found:
-        """What there is of the copy."""
+        """Whether the accepted copy exists and can be read."""
         try:
             (self.accepted / "slurm.conf").read_bytes()
         except FileNotFoundError:
@@ -39,13 +39,13 @@ class Claim:
         return self._before.is_symlink()
 
     def go_back(self) -> tuple[str, str]:
-        """Names the copy before again; gives the names of the copy that slurmctld had not taken, and of that one."""
+        """Accepts the previous copy again; returns the names of the copy that slurmctld had not taken, and of the previous one."""
         names = _target(self.accepted), _target(self._before)
         self._before.replace(self.accepted)
         return names
 
     def accept(self) -> None:
-        """Takes the files of the ConfigMap, as they are now."""
+        """Copies the ConfigMap's files and accepts the copy."""
         self._before.unlink(missing_ok=True)
         copy = self._folder / next(name for name in NAMES if name != _target(self.accepted))
         shutil.rmtree(copy, ignore_errors=True)
@@ -59,20 +59,20 @@ class Claim:
         link.replace(self.accepted)
 
     def note(self, name: str, text: str) -> None:
-        """Leaves a note for the next start, in one step."""
-        made = self._folder / f"conf.{name}.new"
-        made.write_text(f"{text}\n")
-        made.replace(self.note_path(name))
+        """Writes a note for the next start, in one step."""
+        draft = self._folder / f"conf.{name}.new"
+        draft.write_text(f"{text}\n")
+        draft.replace(self.note_path(name))
 
     def noted(self, name: str) -> str:
-        """The note of an earlier start; empty where there is none."""
+        """The note of an earlier start; empty if there is none."""
         try:
             return self.note_path(name).read_text(errors="replace").strip()
         except FileNotFoundError:
             return ""
 
     def note_path(self, name: str) -> Path:
-        """Where the note is."""
+        """The file of a note."""
         return self._folder / f"conf.{name}"
 
 

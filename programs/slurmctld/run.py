@@ -1,10 +1,7 @@
-"""slurmctld with its state on the claim, and its configuration from a copy beside it: what the ConfigMap in /etc/slurm has may not be taken
-over yet (programs/config_sync), and a start that takes nodes or partitions away would end their jobs.
+"""Runs slurmctld with its state and a copy of its files on the claim, as the ConfigMap in /etc/slurm may not be accepted yet
+(programs/config_sync). slurmctld is a daemon without -D, so that a reconfigure keeps the old process if the files are bad.
 
-`python3 -m programs.slurmctld.run`, as SlurmUser, below an init that reaps slurmctld. Jobs, and nodes that are down or drained, are
-recovered from the state; partitions and node lines are those of the configuration. slurmctld runs as a daemon that this program watches,
-not with -D: only so does a reconfigure try the new files in a process of its own, and keep the old process when they are no good. With -D
-it takes its own place, and ends with them (seen with 26.05.5). Decides nothing: see plan.
+`python3 -m programs.slurmctld.run`, as SlurmUser, below an init that reaps slurmctld. Decides nothing: see plan.
 """
 
 import contextlib
@@ -44,11 +41,11 @@ RUN = Path(paths.SLURM_RUN)
 MUNGE = Path(paths.MUNGE_RUN)
 JWT_KEY = Path(paths.JWT_KEY)
 _WAITS = "key-waits"
-"""The note of programs/munged that another key waits in this pod."""
+"""programs/munged's note that another key waits in this pod."""
 _PAUSE_S = 0.5
 _STOP_TRIES = 60
 _TAKE_S = 8
-"""Seconds in which the other pods take a key: they look every second, and an answer may take two."""
+"""Seconds in which all pods take a key: they look every second, and a look may take two."""
 _SINFO_S = 10
 _LOOK_S = 0.1
 
@@ -59,20 +56,18 @@ class Controller:
     """One start of slurmctld, until its end."""
 
     def __init__(self, signals: Signals, spread_s: float) -> None:
-        """`spread_s`: seconds in which all kubelets bring a changed munge key to their pods."""
+        """`spread_s`: seconds until all kubelets have brought a changed munge key to their pods."""
         self._signals = signals
         self._spread_s = spread_s
         text = (OFFERED / "slurm.conf").read_text()
-        self._state = Path(
-            setting(text, "StateSaveLocation")
-        )  # a folder on the claim; its top is writable for its group: a hole, says slurmctld
+        self._state = Path(setting(text, "StateSaveLocation"))  # a folder: slurmctld calls the claim's group-writable top a hole
         self._has_accounting = bool(setting(text, "AccountingStorageType"))
         self._claim = Claim(self._state.parent, OFFERED)
         self._version = ""
         self._log = Pump("slurmctld")
 
     def run(self) -> int:
-        """Until the end of slurmctld, or of the pod: its exit code."""
+        """Runs until slurmctld or the pod ends; returns the exit code."""
         try:
             return self._run()
         finally:
@@ -84,8 +79,8 @@ class Controller:
         self._await_munged()
         if self._signals.is_stopping:
             return 0
-        # A daemon's own standard error is /dev/null; what comes through this pipe gets into the container's log. The link is there because
-        # slurmctld wants to work where its log is.
+        # A daemon's standard error is /dev/null, so its log is a link to the pipe of the container's log. It is a link because slurmctld's
+        # working directory is that of its log.
         log = RUN / "slurmctld.log"
         log.unlink(missing_ok=True)
         log.symlink_to(f"/proc/{os.getpid()}/fd/{self._log.fd}")
@@ -98,7 +93,7 @@ class Controller:
         return self._watch()
 
     def _prepare(self) -> bool:
-        """Folders and files; False when it may not start."""
+        """Prepares folders and files; False if slurmctld must not start."""
         self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._state.chmod(0o700)
         RUN.mkdir(exist_ok=True)
@@ -130,7 +125,7 @@ class Controller:
             self._signals.wait(_PAUSE_S)
 
     def _await_key_elsewhere(self) -> bool:
-        """Until all pods have the munge key of this one; False when it cannot be told which key slurmctld had."""
+        """Waits until all pods have this pod's munge key; False if it is unknown which key slurmctld had."""
         try:
             last = self._claim.noted("munge-key")
         except OSError:
@@ -157,11 +152,11 @@ class Controller:
                 say("FAILED: slurmctld did not start")
 
     def _note_key(self, name: str, key: str) -> None:
-        """Notes which key slurmctld has. The time of the note is that of the key's first use: programs/config_sync tells its age."""
+        """Notes which key slurmctld has. The note's time is that of the key's first use: programs/config_sync reports its age."""
         try:
             if not key or self._claim.noted(f"{name}-key") != key:
                 self._claim.note(f"{name}-key", key)
-        except OSError as error:  # a full disk, for instance: at worst the next start waits for a key that all pods have
+        except OSError as error:  # such as a full disk: at worst the next start waits for a key that all pods have
             say(f"cannot note which {name} key slurmctld has: {error.strerror}")
 
     def _watch(self) -> int:
@@ -190,7 +185,7 @@ class Controller:
         return 1
 
     def _change_key(self, pid: int) -> None:
-        """While slurmctld is silent, each pod's munged takes the key (programs/munged); nobody talks with two keys."""
+        """Stops and starts slurmctld. Each pod's munged takes the key meanwhile (programs/munged), so two keys are never in use."""
         say("another munge key has come to all pods; slurmctld stops for some seconds, in which they take it")
         _tell(pid)
         for _ in range(_STOP_TRIES):
@@ -203,7 +198,7 @@ class Controller:
             self._start()
 
     def _is_new_slurm(self) -> bool:
-        """True for another version than the last that ran here. A note that cannot be read says neither."""
+        """True if another version ran here last. False if the note cannot be read."""
         try:
             return self._claim.noted("version") != self._version
         except OSError:
@@ -219,37 +214,37 @@ class Controller:
 
 
 def watch_nodes() -> None:
-    """For prolog-slurmctld.sh: while jobs wait, the busy nodes that are not up, by one question for all of them."""
+    """For prolog-slurmctld.sh: lists busy nodes that are not up while prologs wait, with one command for all."""
     while True:
         time.sleep(_LOOK_S)
         try:
             answer_prologs()
-        except (OSError, SlurmError):  # a prolog that gets no answer leaves by itself
+        except (OSError, SlurmError):  # a prolog without an answer ends by itself
             continue
 
 
 def answer_prologs() -> None:
-    """Asks slurmctld if a prolog waits, and leaves the answer where all prologs read it. Raises OSError, SlurmError."""
+    """If a prolog waits, asks slurmctld and writes the answer for all prologs. Raises OSError, SlurmError."""
     waiting = RUN / "waiting"
     if not os.access(waiting, os.F_OK):
         return
-    waiting.unlink()  # before the question: who asks from now on gets a later answer
+    waiting.unlink()  # before the question: later prologs need a later answer
     asked_us = time.time_ns() // 1000
     states = "--states=allocated,mixed,completing"
     busy = call("sinfo", "--noheader", "--Node", states, "--format=%T %N", timeout_s=_SINFO_S)
-    made = RUN / "unready.new"
-    made.write_text(f"{asked_us} {' '.join(unready_nodes(busy))}\n")
-    made.replace(RUN / "unready")
+    draft = RUN / "unready.new"
+    draft.write_text(f"{asked_us} {' '.join(unready_nodes(busy))}\n")
+    draft.replace(RUN / "unready")
 
 
 def find_process(name: str, processes: Path = Path("/proc")) -> int | None:
-    """The daemon of this name, a child of the init; None where there is none. A reconfigure of slurmctld changes its process, and the one
-    that gives way removes the pid file."""
+    """The pid of a daemon, a child of the init; None if there is none. The pid file is no help: at a reconfigure of slurmctld, the old
+    process removes it."""
     for entry in os.scandir(processes):
         if entry.name.isdecimal():
             with contextlib.suppress(OSError):  # ended meanwhile
-                head, _, rest = (Path(entry.path) / "stat").read_text(errors="replace").rpartition(") ")
-                state, parent = rest.split()[:2]
+                head, _, fields = (Path(entry.path) / "stat").read_text(errors="replace").rpartition(") ")
+                state, parent = fields.split()[:2]
                 if head.partition(" (")[2].startswith(name) and parent == "1" and state != "Z":
                     return int(entry.name)
     return None
@@ -268,7 +263,7 @@ def _key_id() -> str:
 
 
 def _jwt_id() -> str:
-    """Tells the JWT key from others, and says nothing of it."""
+    """Identifies the JWT key without revealing it."""
     try:
         return hashlib.sha256(JWT_KEY.read_bytes()).hexdigest()[:16]
     except OSError:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # MariaDB for slurmdbd, as user mysql, with its data on the claim in /var/lib/mysql.
-# The data folder is prepared under another name and renamed when whole, so a start that is killed half-way leaves nothing that counts.
+# The data folder is prepared under another name and renamed when complete, so a killed start leaves no half-made one.
 set -euo pipefail
 say() { printf 'mariadb.sh: %s\n' "$*" >&2; }
 run=/run/mysqld
@@ -15,7 +15,7 @@ if [[ ! -d $data ]]; then
   sync --file-system "$data"
 fi
 
-# At each start: the account and its password are those of the Secret, whatever they were.
+# Each start sets the account's password to that of the Secret.
 password=$(</etc/slipway/mariadb/password)
 password=${password//\\/\\\\}
 password=${password//\'/\\\'}
@@ -30,8 +30,8 @@ SQL
 )
 
 # Slurm's accounting guide asks for the lock wait, the packet size, and a log that holds long transactions; slurmdbd refuses snapshot isolation and
-# calls less than this buffer pool too small; it takes memory only as the tables grow into it. The rest keeps memory small. Any pod may connect: who
-# does has five seconds to log in, and 100 who do not, of a user's process, must not keep slurmdbd out.
+# calls a smaller buffer pool too small; it takes memory only as the tables grow. The other options keep memory small. Any pod may connect: a client
+# has five seconds to log in, and 100 idle connections of a user's process must not keep slurmdbd out.
 exec mariadbd --no-defaults \
   --datadir="$data" --socket="$run/mysqld.sock" --pid-file="$run/mysqld.pid" --init-file="$run/accounts.sql" \
   --bind-address=0.0.0.0 --port=3306 --skip-name-resolve --character-set-server=utf8mb4 \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes folders on a volume for users other than root: SLIPWAY_FOLDERS, each as path:uid. Runs as root before a pod's containers, because the top of
-# a host path or an NFS export belongs to root, and Kubernetes gives it to nobody else. Folders that are right are left as they are.
+# a host path or an NFS export belongs to root, and Kubernetes does not change that. Correct folders are left as they are.
 set -euo pipefail
 say() { printf 'own-folders.sh: %s\n' "$*" >&2; }
 for entry in $SLIPWAY_FOLDERS; do

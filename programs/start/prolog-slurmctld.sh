@@ -1,8 +1,8 @@
 #!/bin/bash
-# PrologSlurmctld: run by slurmctld, as its user, for every job that got its nodes; the job begins when this ends. Returns at once unless a node
-# belongs to an elastic set; else when none of the nodes is on its way up any more, because slurmctld then starts the job at once: by itself it
-# looks every 30 s only. Never fails, for Slurm would requeue the job (a batch job, after two minutes) or kill it (srun); leaving early costs
-# those 30 s at most. Asks slurmctld nothing: programs/slurmctld does, once for all jobs that wait, and writes the answer into the file `unready`.
+# PrologSlurmctld: slurmctld runs it, as its user, for every job that got its nodes; the job begins when it ends. Without a node of an elastic set it
+# ends at once; else when no node is on its way up any more, so that slurmctld starts the job then: by itself it looks only every 30 s.
+# It never fails, as Slurm would requeue the job (a batch job, after two minutes) or kill it (srun). Ending early costs at most those 30 s.
+# It does not ask slurmctld: programs/slurmctld does, once for all waiting jobs, and writes the answer into the file `unready`.
 # Shell, because each job waits for it: 3.4 ms on a fixed set; the start of Python alone takes 20 ms.
 [[ -r /etc/slurm/elastic ]] || exit 0
 mapfile -t sets </etc/slurm/elastic
@@ -16,9 +16,9 @@ export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 run=/run/slurm
 limit_s=$(sed -n 's/^ResumeTimeout=//p' /etc/slurm/slurm.conf)
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
-exec {nap}<> <(:) # a pipe in which nothing comes: reading it is a pause that needs no process
+exec {nap}<> <(:) # an empty pipe: reading it is a pause that needs no process
 
-is_up() { # in the answer UNREADY none of the job's nodes stands
+is_up() { # true if the answer UNREADY contains none of the job's nodes
   local node
   for node in "${nodes[@]}"; do
     if [[ " $1 " == *" $node "* ]]; then return 1; fi
@@ -27,7 +27,7 @@ is_up() { # in the answer UNREADY none of the job's nodes stands
 
 began=${EPOCHREALTIME/./} # in microseconds
 heard=$began now=$began
-while ((now - began < ${limit_s:-600} * 1000000 && now - heard < 30000000)); do # a slurmctld that no longer answers is no reason to stay
+while ((now - began < ${limit_s:-600} * 1000000 && now - heard < 30000000)); do # ends if slurmctld no longer answers
   : >"$run/waiting"
   if [[ -r $run/unready ]] && read -r asked unready <"$run/unready" && ((asked > began)); then # asked after the job got its nodes
     heard=$asked

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes a version of the shared root the one for new jobs and sessions, when it is there and a program runs in it; else the old one stays.
-# Jobs and sessions that run keep the version they have.
+# Makes a version of the shared root current for new jobs and sessions, once it is filled and a program runs in it; else the old one stays.
+# Running jobs and sessions keep their version.
 set -euo pipefail
 say() { printf 'root-switch.sh: %s\n' "$*" >&2; }
 shared=/shared
@@ -12,8 +12,8 @@ until [[ -d $root ]]; do
   sleep 1
 done
 
-if ! said=$(chroot "$root" /bin/sh -c : 2>&1); then
-  say "REFUSED: no shell runs in version $version ($said); the version that is current stays"
+if ! error=$(chroot "$root" /bin/sh -c : 2>&1); then
+  say "REFUSED: no shell runs in version $version ($error); the version that is current stays"
   exit 3
 fi
 

@@ -11,6 +11,6 @@ export SLURMRESTD_SECURITY=disable_unshare_files,disable_unshare_sysv
 export SLURM_JWT=daemon
 # Each of its 20 threads keeps the memory of its largest answer, unless they share it. Source: mallopt(3); measured on 26.05.5.
 export MALLOC_ARENA_MAX=1
-# It ends no idle connection, and serves nobody beyond so many: by default 124, which is one process of a user's.
+# It never closes idle connections, and serves no more than the limit: by default 124, which one process of a user can hold.
 ulimit -Sn "$(ulimit -Hn)"
 exec "${as_slurmrestd[@]}" slurmrestd --max-connections 4096 -a rest_auth/jwt -d v0.0.45 0.0.0.0:6820
