@@ -73,8 +73,8 @@ def kind_of(value: object) -> str:
 def did_you_mean(given: str, allowed: Iterable[str], otherwise: str = "There are: {}.") -> str:
     """`Did you mean "x"?` for the likeliest, else all that is allowed, else that there is nothing."""
     names = sorted(set(allowed))
-    if found := closest(given, names):
-        return f"Did you mean {quoted(found)}?"
+    if likeliest := closest(given, names):
+        return f"Did you mean {quoted(likeliest)}?"
     if not names:
         return "There are none."
     shown = [name if name.isprintable() else quoted(name) for name in names]
@@ -108,10 +108,10 @@ def _is_opposite(given: str, name: str) -> bool:
 def repeats(values: Iterable[object]) -> list[tuple[int, int]]:
     """Positions of the values that came before, each with the position where it came first."""
     first: dict[object, int] = {}
-    found: list[tuple[int, int]] = []
+    repeated: list[tuple[int, int]] = []
     for position, value in enumerate(values):
         if value in first:
-            found.append((position, first[value]))
+            repeated.append((position, first[value]))
         else:
             first[value] = position
-    return found
+    return repeated

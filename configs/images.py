@@ -27,14 +27,14 @@ def folders(name: str, root: Path) -> list[Path]:
     return [root / "images" / name, *(root / source for source in SOURCES.get(name, ()))]
 
 
-def content_tag(own: Path, *sources: Path) -> str:
+def content_tag(folder: Path, *sources: Path) -> str:
     """12 hex digits over the names and bytes of the folders' files.
 
     Order, times and mode bits do not count (a checkout's umask must not name another image), nor do caches, editors' leftovers and hidden
     files.
     Raises FileNotFoundError for a folder without files.
     """
-    files = _files(own, "") + [file for source in sources for file in _files(source, f"/{source.name}/")]
+    files = _files(folder, "") + [file for source in sources for file in _files(source, f"/{source.name}/")]
     digest = hashlib.sha256()
     for name, file in files:
         content = file.read_bytes()
@@ -56,8 +56,8 @@ def default_reference(name: str, root: Path) -> str:
 
 def _files(folder: Path, prefix: str) -> list[tuple[str, Path]]:
     """Files by name, sorted. A prefix starts with a slash, which no name within a folder does."""
-    found = ((each.relative_to(folder), each) for each in folder.rglob("*") if each.is_file())
-    files = sorted((prefix + path.as_posix(), each) for path, each in found if _counts(path))
+    named_files = ((file.relative_to(folder), file) for file in folder.rglob("*") if file.is_file())
+    files = sorted((prefix + path.as_posix(), file) for path, file in named_files if _counts(path))
     if not files:
         raise FileNotFoundError(f"{folder} holds no files to make an image from")
     return files

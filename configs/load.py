@@ -54,8 +54,8 @@ def _with_key_files(cluster: Cluster, root: Path) -> tuple[Cluster, list[Fault]]
         keys = list(user.ssh_keys)
         faults += check_distinct(f"{ROOT}.login.users[{at}].sshKeys", keys)
         for position, name in enumerate(user.ssh_key_files):
-            found, mistake = _read_keys(root, name)
-            keys += found
+            file_keys, mistake = _read_keys(root, name)
+            keys += file_keys
             if mistake:
                 faults.append(Fault(f"{ROOT}.login.users[{at}].sshKeyFiles[{position}]", mistake))
         users[at] = user.model_copy(update={"ssh_keys": tuple(dict.fromkeys(keys))})
@@ -63,7 +63,6 @@ def _with_key_files(cluster: Cluster, root: Path) -> tuple[Cluster, list[Fault]]
 
 
 def _read_keys(root: Path, name: str) -> tuple[list[str], str | None]:
-    """The keys in one file, and what is wrong with it if anything."""
     path = root / name
     try:
         if not path.is_file():

@@ -78,8 +78,8 @@ def files(root: Path) -> dict[str, str]:
 
 def _with_table(page: str) -> str:
     """The page with today's table of health checks between its marks. Raises ValueError where it has no marks."""
-    before, begin, rest = page.partition(_TABLE_BEGINS)
-    _old, end, after = rest.partition(_TABLE_ENDS)
+    before, begin, after_begin = page.partition(_TABLE_BEGINS)
+    _old, end, after = after_begin.partition(_TABLE_ENDS)
     if not (begin and end):
         raise ValueError(f"{HEALTH}: the table of checks belongs between the lines {_TABLE_BEGINS!r} and {_TABLE_ENDS!r}.")
     return "".join((before, begin, "\n\n", check_texts.table(), "\n", end, after))

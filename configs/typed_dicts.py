@@ -82,8 +82,8 @@ def _type(schema: Mapping[str, Any]) -> str:
     if "$ref" in schema:
         name = str(schema["$ref"]).removeprefix(REF)
         return _CALLED.get(name, name)
-    given = schema["type"]
-    kinds = [kind for kind in (cast(list[str], given) if isinstance(given, list) else [given]) if kind != "null"]
+    schema_type = schema["type"]
+    kinds = [kind for kind in (cast(list[str], schema_type) if isinstance(schema_type, list) else [schema_type]) if kind != "null"]
     if kinds == ["array"]:
         return f"list[{_type(schema['items'])}]"
     if kinds == ["object"]:

@@ -18,7 +18,7 @@ SLURM_USER = "slurm"
 def render(cluster: Cluster, has_directory: bool = False) -> str:
     """The wanted state as JSON. `has_directory`: there are users beside those of the config, whom the program finds by itself."""
     accounting = cluster.accounting
-    made: dict[str, Any] = {
+    wanted: dict[str, Any] = {
         "cluster": cluster.name,
         "qos": {qos.name: _qos(qos) for qos in accounting.qos},
         "accounts": {account.name: _account(account) for account in accounting.accounts},
@@ -27,10 +27,10 @@ def render(cluster: Cluster, has_directory: bool = False) -> str:
         "daemons": [SLURM_USER] if accounting.enforce else [],
     }
     if accounting.default_account:
-        made["defaultAccount"] = accounting.default_account
-        made["people"] = [user.name for user in cluster.login.users]
-        made["directory"] = has_directory
-    return _lines(made)
+        wanted["defaultAccount"] = accounting.default_account
+        wanted["people"] = [user.name for user in cluster.login.users]
+        wanted["directory"] = has_directory
+    return _lines(wanted)
 
 
 def settings_of(limited: Account | UserInAccount | Qos) -> dict[str, str]:
@@ -52,16 +52,16 @@ def option(key: str) -> str:
 
 
 def _account(account: Account) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    entries: dict[str, Any] = {
         "parent": account.parent,
         "description": account.description,
         "organization": account.organization,
         "settings": settings_of(account),
         "users": list(account.users),
         "groups": list(account.groups),
-        "perUser": {name: settings_of(each) for name, each in account.per_user.items()},
+        "perUser": {name: settings_of(limited) for name, limited in account.per_user.items()},
     }
-    return {key: value for key, value in made.items() if value}
+    return {key: value for key, value in entries.items() if value}
 
 
 def _qos(qos: Qos) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def _qos(qos: Qos) -> dict[str, Any]:
 
 
 def _qos_settings(qos: Qos) -> dict[str, str]:
-    made = {
+    settings = {
         "Priority": str(qos.priority or ""),
         "Preempt": ",".join(qos.preempt),
         "PreemptMode": qos.preempt_mode or "",
@@ -85,7 +85,7 @@ def _qos_settings(qos: Qos) -> dict[str, str]:
             )
         },
     }
-    return {key: value for key, value in made.items() if value}
+    return {key: value for key, value in settings.items() if value}
 
 
 def _value(key: str, value: str | int) -> str:
@@ -101,12 +101,12 @@ def _clock(time: str) -> str:
     return "" if total == float("inf") else f"{int(total) // 3600:02}:{int(total) // 60 % 60:02}:{int(total) % 60:02}"
 
 
-def _lines(made: Mapping[str, Any]) -> str:
+def _lines(wanted: Mapping[str, Any]) -> str:
     """JSON with a line for each entry of its mappings."""
     parts: list[str] = []
-    for key, value in made.items():
+    for key, value in wanted.items():
         if isinstance(value, dict) and value:
-            entries = [f"    {json.dumps(name)}: {json.dumps(each)}" for name, each in value.items()]  # pyright: ignore[reportUnknownVariableType]
+            entries = [f"    {json.dumps(name)}: {json.dumps(entry)}" for name, entry in value.items()]  # pyright: ignore[reportUnknownVariableType]
             parts.append(f"  {json.dumps(key)}: {{\n" + ",\n".join(entries) + "\n  }")
         else:
             parts.append(f"  {json.dumps(key)}: {json.dumps(value)}")

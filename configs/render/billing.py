@@ -39,5 +39,5 @@ def _gib_by_type(cluster: Cluster, node_set: NodeSet) -> dict[str, int]:
     if node_set.gpus is None:
         return {}
     model = node_set.gpus.model
-    profiles = {f"{model}_{each.profile}": int(each.profile.partition(".")[2].removesuffix("gb")) for each in node_set.gpus.mig}
+    profiles = {f"{model}_{instance.profile}": int(instance.profile.partition(".")[2].removesuffix("gb")) for instance in node_set.gpus.mig}
     return profiles or {model: gpu_gib(cluster, node_set)}

@@ -28,9 +28,9 @@ def checked_sets(cluster: Cluster, check: HealthCheck) -> list[NodeSet]:
     return [known[name] for name in check.node_sets if name in known and looks_at(check, known[name])]
 
 
-def share_of(said: int | str, total: int) -> int:
+def share_of(share: int | str, total: int) -> int:
     """A number as it is; a percentage of the total, rounded down, at least one."""
-    return said if isinstance(said, int) else max(1, total * int(said.rstrip("%")) // 100)
+    return share if isinstance(share, int) else max(1, total * int(share.rstrip("%")) // 100)
 
 
 def most_drained(check: HealthCheck, node_set: NodeSet) -> int:

@@ -37,18 +37,18 @@ class ChecksPartition:
 def checks_partition(cluster: Cluster) -> ChecksPartition:
     """The partition of the checks that run as jobs."""
     names = {node_set.name for check in checks_in(cluster, "job") for node_set in checked_sets(cluster, check)}
-    node_sets = tuple(each for each in cluster.node_sets if each.name in names and each.ordinals)
+    node_sets = tuple(node_set for node_set in cluster.node_sets if node_set.name in names and node_set.ordinals)
     if not node_sets:
         return ChecksPartition()
     raw = [pairs for line in cluster.slurm.raw if (pairs := pairs_of(line))]
-    said = {name: value for pairs in raw if len(pairs) == 1 and (name := known(pairs[0][0], PREEMPTION)) for _, value in pairs}
-    said |= {name: value for key, value in cluster.slurm.settings.items() if (name := known(key, PREEMPTION))}
-    kind = said.get("PreemptType", _NONE).lower()
+    preemption = {name: value for pairs in raw if len(pairs) == 1 and (name := known(pairs[0][0], PREEMPTION)) for _, value in pairs}
+    preemption |= {name: value for key, value in cluster.slurm.settings.items() if (name := known(key, PREEMPTION))}
+    kind = preemption.get("PreemptType", _NONE).lower()
     if any(partition.priority_tier <= _TIER for partition in cluster.partitions):
         return ChecksPartition(hindrance="a partition has priorityTier 0, and none is below it")
     if kind == _BY_PARTITION:
         return ChecksPartition(node_sets)
-    if kind != _NONE or "PreemptMode" in said:
+    if kind != _NONE or "PreemptMode" in preemption:
         return ChecksPartition(hindrance=f"preemption goes by {kind}, and not by partitions")
     if any(known(pairs[0][0], ("PartitionName",)) for pairs in raw):
         return ChecksPartition(hindrance="slurm.raw has partitions, whose jobs could preempt each other then")

@@ -33,17 +33,17 @@ def versions_of(root: Root, default: str) -> Mapping[str, RootVersion]:
         name = _name_of(default)
         return {name: RootVersion.model_construct(name=name, image=default)}
     declared = {version.name: version for version in root.versions}
-    found: dict[str, RootVersion] = {}
+    versions: dict[str, RootVersion] = {}
 
     def add(version: RootVersion) -> None:
-        if version.carry_from in declared and version.carry_from not in found:
+        if version.carry_from in declared and version.carry_from not in versions:
             add(declared[version.carry_from])
         image = version.image if version.image or version.tar else default
-        found.setdefault(version.name, version.model_copy(update={"image": image}))
+        versions.setdefault(version.name, version.model_copy(update={"image": image}))
 
     for version in root.versions:
         add(version)
-    return found
+    return versions
 
 
 def current_of(root: Root, default: str) -> str:

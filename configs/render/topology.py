@@ -14,7 +14,7 @@ def render_topology(cluster: Cluster, nodes: list[str]) -> dict[str, str]:
     empty file."""
     if not cluster.topologies or not nodes:
         return {}
-    return {FILE: "".join(_topology(each, ",".join(nodes), is_first=at == 0) for at, each in enumerate(cluster.topologies))}
+    return {FILE: "".join(_topology(topology, ",".join(nodes), is_first=at == 0) for at, topology in enumerate(cluster.topologies))}
 
 
 def _topology(topology: Topology, nodes: str, is_first: bool) -> str:

@@ -107,8 +107,8 @@ def without_conclusions(faults: Iterable[Fault], broken: Iterable[Fault]) -> lis
     paths = [fault.path for fault in broken]
 
     def follows(fault: Fault) -> bool:
-        own = any(_within(fault.path, path) for path in paths)
-        return own or any(_within(path, source) or _within(source, path) for source in fault.depends for path in paths)
+        is_at_broken = any(_within(fault.path, path) for path in paths)
+        return is_at_broken or any(_within(path, source) or _within(source, path) for source in fault.depends for path in paths)
 
     return [fault for fault in faults if not follows(fault)]
 

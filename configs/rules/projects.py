@@ -27,11 +27,11 @@ def check_projects(cluster: Cluster, has_directory: bool = False) -> list[Fault]
 def _check_group(path: str, account: Account, cluster: Cluster, has_directory: bool) -> list[Fault]:
     about = (f"{path}.groups", f"{path}.users", "cluster.login")
     if len(account.groups) != 1:
-        given = f"has the groups {', '.join(account.groups)}" if account.groups else "has no group"
-        message = f"a folder belongs to one group, and the account {given}. Name one in groups, of which all its users are members."
+        actual = f"has the groups {', '.join(account.groups)}" if account.groups else "has no group"
+        message = f"a folder belongs to one group, and the account {actual}. Name one in groups, of which all its users are members."
         return [Fault(f"{path}.folder", message, about)]
     group = account.groups[0]
-    gid = {each.name: each.gid for each in cluster.login.groups}.get(group)
+    gid = {login_group.name: login_group.gid for login_group in cluster.login.groups}.get(group)
     inside = {user.name for user in cluster.login.users if group in (*user.groups, user.name) or user.gid == gid}
     known = {user.name for user in cluster.login.users}
     outside = [name for name in account.users if name not in inside and (name in known or not has_directory)]

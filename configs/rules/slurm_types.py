@@ -44,7 +44,7 @@ class Words:
     """Further spellings that Slurm reads, and a person would not write."""
 
     def reads(self, value: str) -> bool:
-        return value.lower() in {each.lower() for each in (*self.words, *self.more)}
+        return value.lower() in {word.lower() for word in (*self.words, *self.more)}
 
     def __str__(self) -> str:
         return " or ".join(filter(None, [", ".join(self.words[:-1]), self.words[-1]]))
@@ -100,12 +100,12 @@ class Items:
 
     def mistake(self, item: str) -> str | None:
         """Why Slurm would not heed one item, or not as it is meant; None where it does."""
-        word, sign, given = item.partition("=")
+        word, sign, item_value = item.partition("=")
         if retired := known(word, self.retired):
             return f"{retired} {self.retired[retired]}"
         if valued := known(word, self.valued):
             kind = self.valued[valued]
-            return None if kind.reads(given) else f"{quoted(item)} does not say what {valued} is to be. Give {valued}={kind}."
+            return None if kind.reads(item_value) else f"{quoted(item)} does not say what {valued} is to be. Give {valued}={kind}."
         if known(word, (*self.flags, *self.more)) is None:
             return f"{quoted(item)} is none of the words that Slurm knows here. {did_you_mean(word, (*self.flags, *self.valued))}"
         return f"{word} takes no value. Say {word} alone." if sign else None
@@ -223,19 +223,19 @@ def unreadable_pairs(pairs: Iterable[tuple[str, str]], types: Mapping[str, Value
 
 
 def check_settings(
-    path: str, kind: str, given: Mapping[str, str], keys: frozenset[str], own: frozenset[str], types: Mapping[str, Value]
+    path: str, kind: str, settings: Mapping[str, str], keys: frozenset[str], own_keys: frozenset[str], types: Mapping[str, Value]
 ) -> list[Fault]:
     """Faults of further keys of a node or partition line (`kind`): unknown to Slurm, Slipway's own, there twice in another case, or with a
     value that Slurm cannot read."""
     faults: list[Fault] = []
-    for key, value in given.items():
+    for key, value in settings.items():
         name = known(key, keys)
         if name is None:
-            faults.append(Fault(f"{path}.{key}", f"Slurm knows no such key of a {kind}. {did_you_mean(key, keys - own)}"))
-        elif name in own:
+            faults.append(Fault(f"{path}.{key}", f"Slurm knows no such key of a {kind}. {did_you_mean(key, keys - own_keys)}"))
+        elif name in own_keys:
             faults.append(Fault(f"{path}.{key}", f"{name} is rendered from other keys of this {kind}. Change those instead."))
         elif why := unreadable(key, value, types):
             faults.append(Fault(f"{path}.{key}", why))
-    names = list(given)
+    names = list(settings)
     twice = repeats([key.lower() for key in names])
     return faults + [Fault(f"{path}.{names[at]}", f"is {names[first]} again: Slurm's keys are case-insensitive.") for at, first in twice]

@@ -43,7 +43,7 @@ def check_options(path: str, options: tuple[str, ...]) -> list[Fault]:
     met: dict[str, str] = {}
     for at, option in enumerate(options):
         key, _, value = option.partition("=")
-        group = next((each[0] for each in _EXCLUSIVE if key in each), "nfsvers" if key == "vers" else key)
+        group = next((options_group[0] for options_group in _EXCLUSIVE if key in options_group), "nfsvers" if key == "vers" else key)
         if group == "nfsvers" and value not in _VERSIONS:
             faults.append(Fault(f"{path}[{at}]", f"{quoted(option)} is no version of NFS. There are: {', '.join(_VERSIONS)}."))
         elif met.setdefault(group, option) != option:
@@ -72,18 +72,18 @@ def volumes_of(cluster: Cluster) -> dict[str, Source]:
 
 
 def _check_source(path: str, source: Source, protected: bool) -> list[Fault]:
-    given = [*source.sources]
-    if not given:
+    kinds = [*source.sources]
+    if not kinds:
         return [Fault(path, "has no source. Give it one of hostPath, claim, storageClass (with size), nfs, nfsServer or disk.", (path,))]
-    if len(given) > 1:
-        return [Fault(path, f"has {len(given)} sources, {' and '.join(given)}. Keep one.")]
+    if len(kinds) > 1:
+        return [Fault(path, f"has {len(kinds)} sources, {' and '.join(kinds)}. Keep one.")]
     faults: list[Fault] = []
-    if given == ["storageClass"] and source.size is None:
+    if kinds == ["storageClass"] and source.size is None:
         faults.append(
             Fault(f"{path}.size", f"is missing: storage class {quoted(source.storage_class)} needs to know how much, such as 100Gi.")
         )
-    if given != ["storageClass"] and source.size is not None:
-        faults.append(Fault(f"{path}.size", f"goes with storageClass only; a volume from {given[0]} is as large as it is. Leave it out."))
+    if kinds != ["storageClass"] and source.size is not None:
+        faults.append(Fault(f"{path}.size", f"goes with storageClass only; a volume from {kinds[0]} is as large as it is. Leave it out."))
     if source.host_path and protected:
         message = "deletionProtection cannot keep a folder of a node. Take another source, or say deletionProtection: false."
         faults.append(Fault(f"{path}.hostPath", message, ("cluster.deletionProtection",)))
@@ -96,7 +96,7 @@ def _check_source(path: str, source: Source, protected: bool) -> list[Fault]:
 
 def _is_nodes_own(place: str) -> bool:
     """True for a folder of the node's own programs, and for what holds such a folder."""
-    return place == "/root" or any(_below(place, [own]) or _below(own, [place]) for own in _NODES_OWN)
+    return place == "/root" or any(_below(place, [folder]) or _below(folder, [place]) for folder in _NODES_OWN)
 
 
 def _check_disk(path: str, source: Source, cluster: Cluster) -> list[Fault]:
@@ -124,15 +124,17 @@ def _check_sharing(volumes: dict[str, Source]) -> list[Fault]:
     before: list[tuple[str, tuple[str, str], str]] = []
     for path, source in volumes.items():
         for where, place in _places(source):
-            for other, there, its in before:
-                if where != there or not (_below(place, [its]) or _below(its, [place])):
+            for other_path, other_where, other_place in before:
+                if where != other_where or not (_below(place, [other_place]) or _below(other_place, [place])):
                     continue
-                if place == its:
-                    faults.append(Fault(path, f"is the same place as {other}. Give each its own.", (other,)))
+                if place == other_place:
+                    faults.append(Fault(path, f"is the same place as {other_path}. Give each its own.", (other_path,)))
                 else:
-                    verb = "lies in" if _below(place, [its]) else "holds"
-                    message = f"{quoted(place)} {verb} {quoted(its)}, the place of {other}. Give each its own, beside the other."
-                    faults.append(Fault(path, message, (other,)))
+                    verb = "lies in" if _below(place, [other_place]) else "holds"
+                    message = (
+                        f"{quoted(place)} {verb} {quoted(other_place)}, the place of {other_path}. Give each its own, beside the other."
+                    )
+                    faults.append(Fault(path, message, (other_path,)))
                 break
             before.append((path, where, place))
     return faults
@@ -140,10 +142,10 @@ def _check_sharing(volumes: dict[str, Source]) -> list[Fault]:
 
 def _places(source: Source) -> list[tuple[tuple[str, str], str]]:
     """Where files of a volume are that exist before the stack does: the kind of place with its host, and the path there, as it is meant."""
-    given = [(("hostPath", ""), source.host_path), (("claim", ""), source.claim)]
+    places = [(("hostPath", ""), source.host_path), (("claim", ""), source.claim)]
     if source.nfs:
-        given.append((("nfs", source.nfs.server.lower().rstrip(".")), posixpath.normpath(f"/{source.nfs.path.strip('/')}")))
-    return [(where, place) for where, place in given if place is not None]
+        places.append((("nfs", source.nfs.server.lower().rstrip(".")), posixpath.normpath(f"/{source.nfs.path.strip('/')}")))
+    return [(where, place) for where, place in places if place is not None]
 
 
 def _check_places(mount_paths: list[str]) -> list[Fault]:
@@ -168,11 +170,11 @@ def check_place(path: str, place: str, others: Mapping[str, str], is_disk: bool 
         faults.append(Fault(path, f"{quoted(place)} would hide a folder of the system. Take another, such as /data."))
     elif taken:
         faults.append(Fault(path, f"{quoted(place)} is where {taken}. Take another, such as /data."))
-    for other, before in others.items():
-        if place == before:
-            faults.append(Fault(path, f"{quoted(place)} is where {other} is. Each needs its own."))
-        elif _below(place, [before]) or _below(before, [place]):
-            faults.append(Fault(path, f"{quoted(place)} and {quoted(before)} ({other}) lie in one another. Move one."))
+    for other_path, other_place in others.items():
+        if place == other_place:
+            faults.append(Fault(path, f"{quoted(place)} is where {other_path} is. Each needs its own."))
+        elif _below(place, [other_place]) or _below(other_place, [place]):
+            faults.append(Fault(path, f"{quoted(place)} and {quoted(other_place)} ({other_path}) lie in one another. Move one."))
     return faults
 
 

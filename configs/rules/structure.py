@@ -122,7 +122,7 @@ def _without_echoes(faults: Iterable[Fault]) -> list[Fault]:
 
     def echoes(fault: Fault) -> bool:
         misspelled = fault.path in meant and fault.message.startswith("is missing")
-        return misspelled or (fault.message.startswith("is empty") and any(each.path.startswith(f"{fault.path}[") for each in faults))
+        return misspelled or (fault.message.startswith("is empty") and any(cause.path.startswith(f"{fault.path}[") for cause in faults))
 
     return [Fault(fault.path, fault.message) for fault in faults if not echoes(fault)]
 
@@ -135,16 +135,16 @@ def _fault(error: ErrorDetails) -> Fault | None:
         return Fault(spelled(location[:-2]), f"has a key that cannot stand here: {_message(error, None)}")
     if error["type"] == "extra_forbidden":
         known = _keys_at(location[:-1])
-        given = str(location[-1])
-        meant = closest(given, known)
+        unknown_key = str(location[-1])
+        meant = closest(unknown_key, known)
         depends = (spelled((*location[:-1], meant)),) if meant else ()
-        return Fault(spelled(location), f"there is no such key. {did_you_mean(given, known)}", depends)
+        return Fault(spelled(location), f"there is no such key. {did_you_mean(unknown_key, known)}", depends)
     return Fault(spelled(location), _message(error, field_at(location), type_at(location)))
 
 
 def _message(error: ErrorDetails, field: FieldInfo | None, annotation: Any = None) -> str:
     """pydantic's error in plain English, at a place of that type."""
-    given, context = error.get("input"), error.get("ctx", {})
+    value, context = error.get("input"), error.get("ctx", {})
     match error["type"]:
         case "missing":
             return f"is missing. {_first_sentence(field)}".rstrip()
@@ -152,19 +152,19 @@ def _message(error: ErrorDetails, field: FieldInfo | None, annotation: Any = Non
             return str(context["message"])
         case "literal_error":
             allowed = _literals(annotation)
-            return f"{quoted(given)} is none of {', '.join(allowed)}.{_meant(given, allowed)}"
+            return f"{quoted(value)} is none of {', '.join(allowed)}.{_meant(value, allowed)}"
         case "greater_than_equal":
-            return f"{quoted(given)} is less than {context['ge']}, the least allowed."
+            return f"{quoted(value)} is less than {context['ge']}, the least allowed."
         case "less_than_equal":
-            return f"{quoted(given)} is more than {context['le']}, the most allowed."
+            return f"{quoted(value)} is more than {context['le']}, the most allowed."
         case "too_short":
             return "is empty; at least one is needed."
         case _:
-            return _wrong_kind(given, error["type"])
+            return _wrong_kind(value, error["type"])
 
 
-def _wrong_kind(given: object, error_type: str) -> str:
-    if given is None:
+def _wrong_kind(value: object, error_type: str) -> str:
+    if value is None:
         return "has no value. Give it one, or leave the key out."
     wanted = {
         "string": "text",
@@ -176,23 +176,23 @@ def _wrong_kind(given: object, error_type: str) -> str:
         "float": "a number",
     }.get(error_type.split("_")[0], "another kind of value")
     hint = ""
-    if wanted == "text" and isinstance(given, bool | int | float):
-        hint = f' Put it in quotes: "{given}".' if not isinstance(given, bool) else " Put it in quotes."
-    elif isinstance(given, str) and wanted in {"a whole number", "true or false"}:
-        hint = " Write it without quotes." if given.strip().lstrip("-").isdecimal() or given in {"true", "false"} else ""
+    if wanted == "text" and isinstance(value, bool | int | float):
+        hint = f' Put it in quotes: "{value}".' if not isinstance(value, bool) else " Put it in quotes."
+    elif isinstance(value, str) and wanted in {"a whole number", "true or false"}:
+        hint = " Write it without quotes." if value.strip().lstrip("-").isdecimal() or value in {"true", "false"} else ""
     elif wanted == "a list":
         hint = " Write [..], or one line with a dash for each."
-    shown = f"{quoted(given)} " if isinstance(given, str | int | float) else ""
-    return f"{shown}is {_a(kind_of(given))}; {wanted} is wanted.{hint}"
+    shown = f"{quoted(value)} " if isinstance(value, str | int | float) else ""
+    return f"{shown}is {_a(kind_of(value))}; {wanted} is wanted.{hint}"
 
 
 def _a(noun: str) -> str:
     return noun if noun == "text" else f"a {noun}"
 
 
-def _meant(given: object, allowed: Sequence[str]) -> str:
-    found = closest(given, allowed) if isinstance(given, str) else None
-    return f' Did you mean "{found}"?' if found else ""
+def _meant(value: object, allowed: Sequence[str]) -> str:
+    likeliest = closest(value, allowed) if isinstance(value, str) else None
+    return f' Did you mean "{likeliest}"?' if likeliest else ""
 
 
 def _first_sentence(field: FieldInfo | None) -> str:
@@ -200,7 +200,7 @@ def _first_sentence(field: FieldInfo | None) -> str:
 
 
 def _literals(annotation: Any) -> list[str]:
-    return [str(each) for each in typing.get_args(bare_type(annotation))]
+    return [str(choice) for choice in typing.get_args(bare_type(annotation))]
 
 
 # From the location of an error to its place in the models.
@@ -212,7 +212,7 @@ def bare_type(annotation: Any) -> Any:
         if typing.get_origin(annotation) is Annotated:
             annotation = typing.get_args(annotation)[0]
         elif typing.get_origin(annotation) in (typing.Union, types.UnionType):
-            annotation = next(each for each in typing.get_args(annotation) if each is not type(None))
+            annotation = next(choice for choice in typing.get_args(annotation) if choice is not type(None))
         else:
             return annotation
 
@@ -221,7 +221,7 @@ def _step(annotation: Any, part: str | int) -> tuple[Any, FieldInfo | None]:
     """The type one step further: a model's field, a list's element, a mapping's value."""
     bare = bare_type(annotation)
     if isinstance(bare, type) and issubclass(bare, BaseModel):
-        field = next((each for each in bare.model_fields.values() if each.alias == part), None)
+        field = next((candidate for candidate in bare.model_fields.values() if candidate.alias == part), None)
         return (field and Annotated[(field.annotation, *field.metadata)] if field and field.metadata else field and field.annotation), field
     arguments = typing.get_args(bare)
     if typing.get_origin(bare) is tuple and isinstance(part, int):
@@ -284,10 +284,10 @@ def _stand_in(annotation: Any) -> Any:
         fields = bare.model_fields.items()
         return {field.alias or name: _stand_in(_step(bare, field.alias or name)[0]) for name, field in fields if field.is_required()}
     if typing.get_origin(bare) is tuple:
-        least = next((each.min_length for each in getattr(annotation, "__metadata__", ()) if hasattr(each, "min_length")), 0)
+        least = next((part.min_length for part in getattr(annotation, "__metadata__", ()) if hasattr(part, "min_length")), 0)
         return [_stand_in(typing.get_args(bare)[0]) for _ in range(least)]
-    checks = [getattr(each, "func", each) for each in getattr(annotation, "__metadata__", ())]
-    shown = [each.example for each in checks if isinstance(each, Matching)]
+    checks = [getattr(part, "func", part) for part in getattr(annotation, "__metadata__", ())]
+    shown = [check.example for check in checks if isinstance(check, Matching)]
     choices = typing.get_args(bare) if typing.get_origin(bare) is typing.Literal else (*_STAND_INS, *shown)
     adapter: TypeAdapter[Any] = TypeAdapter(annotation)
     for choice in choices:

@@ -22,7 +22,7 @@ _LIST = "AccountingStorageTRES"
 def check_tres(cluster: Cluster) -> list[Fault]:
     """Faults of the names in weights and in the list of what is tracked."""
     gres = _gres(cluster)
-    tracked = None if gres is None else frozenset({*tres.ALWAYS, *(f"gres/{each}" for each in gres), *_listed(cluster)})
+    tracked = None if gres is None else frozenset({*tres.ALWAYS, *(f"gres/{resource}" for resource in gres), *_listed(cluster)})
     faults: list[Fault] = []
     for path, key, value in _given(cluster):
         names = [item.partition("=")[0].lower() for item in value.split(",")]
@@ -39,9 +39,9 @@ def check_tres(cluster: Cluster) -> list[Fault]:
 
 def _given(cluster: Cluster) -> Iterator[tuple[str, str, str]]:
     """Each list of TRES: its path, Slurm's key, and the value."""
-    for name, said in stated(cluster).items():
+    for name, setting in stated(cluster).items():
         if name in (*_WEIGHTS, _LIST):
-            yield said.path, name, said.value
+            yield setting.path, name, setting.value
     for at, node_set in enumerate(cluster.node_sets):
         for name, (key, value) in readable(node_set.slurmd, NODE_VALUES).items():
             if known(name, _WEIGHTS):
@@ -65,9 +65,9 @@ def _list_mistake(name: str, gres: set[str] | None) -> str | None:
     """What is wrong with a name to be tracked."""
     if not tres.is_tres(name):
         return f"{quoted(name)} is no TRES. {did_you_mean(name, tres.ALWAYS, 'Name one such as license/matlab or fs/lustre.')}"
-    found = tres.gres_of(name)
-    if found and gres is not None and ":".join(filter(None, found)) not in gres:
-        return f"no node has {quoted(name)}. {did_you_mean(name, [f'gres/{each}' for each in gres])}"
+    resource = tres.gres_of(name)
+    if resource and gres is not None and ":".join(filter(None, resource)) not in gres:
+        return f"no node has {quoted(name)}. {did_you_mean(name, [f'gres/{known_resource}' for known_resource in gres])}"
     return None
 
 
@@ -81,5 +81,4 @@ def _gres(cluster: Cluster) -> set[str] | None:
 
 
 def _listed(cluster: Cluster) -> list[str]:
-    """What AccountingStorageTRES tracks in addition."""
     return stated(cluster)[_LIST].value.lower().split(",") if _LIST in stated(cluster) else []
