@@ -61,8 +61,8 @@ def archive_path(names: Names = None) -> None:
     """Print the paths of built archives; fail when one is not built."""
     paths = {name: store.archive(name) for name in _known(names)}
     if missing := [name for name, path in paths.items() if not path.exists()]:
-        said = f"not built from their files as they are now: {', '.join(missing)}; run: python -m images build {' '.join(missing)}"
-        console.print(f"[red]images:[/] {said}", highlight=False, soft_wrap=True)
+        message = f"not built from their files as they are now: {', '.join(missing)}; run: python -m images build {' '.join(missing)}"
+        console.print(f"[red]images:[/] {message}", highlight=False, soft_wrap=True)
         raise typer.Exit(1)
     print(*paths.values(), sep="\n")
 

@@ -55,10 +55,10 @@ class Builder:
 
 def default_base(dockerfile: str) -> str:
     """The image that a Dockerfile's `ARG BASE=` names."""
-    found = re.search(r"^ARG BASE=(\S+)$", dockerfile, re.MULTILINE)
-    if found is None:
+    match = re.search(r"^ARG BASE=(\S+)$", dockerfile, re.MULTILINE)
+    if match is None:
         raise BuildError("the Dockerfile has no line `ARG BASE=<image>`")
-    return found[1]
+    return match[1]
 
 
 def labels(name: str, versions: str, base: str) -> dict[str, str]:
@@ -158,6 +158,6 @@ def scratch_folder(parent: Path) -> Generator[Path]:
 
 def _remove(folder: Path) -> None:
     mounted = [line.split(" ")[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
-    for point in sorted((each for each in mounted if each.startswith(f"{folder}/")), reverse=True):
+    for point in sorted((point for point in mounted if point.startswith(f"{folder}/")), reverse=True):
         subprocess.run(["umount", "--lazy", point], check=False)
     shutil.rmtree(folder)

@@ -81,6 +81,6 @@ def find_unreachable(files: Mapping[str, str]) -> list[str]:
 def read_machine(environment: Mapping[str, str], no_proxy: str, log: Path) -> dict[str, str]:
     """The files that this machine needs; none on most machines. Raises BuildError."""
     listing = run([sys.executable, "-m", "pip", "--disable-pip-version-check", "config", "list"], log)
-    found = sorted(AUTHORITIES.glob("**/*.crt")) if AUTHORITIES.is_dir() and shutil.which("update-ca-certificates") else []
-    authorities = {str(file.relative_to(AUTHORITIES)): file.read_text() for file in found}
+    certificates = sorted(AUTHORITIES.glob("**/*.crt")) if AUTHORITIES.is_dir() and shutil.which("update-ca-certificates") else []
+    authorities = {str(file.relative_to(AUTHORITIES)): file.read_text() for file in certificates}
     return render_settings(read_settings(log), pip_settings(listing), environment, authorities, no_proxy)

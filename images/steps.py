@@ -54,8 +54,8 @@ def run(command: Sequence[str], log: Path, *, env: Mapping[str, str] | None = No
         with log.open(encoding="utf-8", errors="replace") as source:
             source.seek(began_at)
             last = source.read().splitlines()[1:][-LAST_LINES:]
-        said = f"{command[0]} ended with code {done.returncode}; the whole output is in {log}"
-        raise BuildError("\n".join([said, *(f"  {line}" for line in last)]))
+        message = f"{command[0]} ended with code {done.returncode}; the whole output is in {log}"
+        raise BuildError("\n".join([message, *(f"  {line}" for line in last)]))
     return done.stdout
 
 

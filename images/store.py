@@ -18,7 +18,7 @@ KEPT = 4
 
 def names() -> list[str]:
     """The images that can be built: each folder here with a Dockerfile."""
-    return sorted(each.parent.name for each in FOLDER.glob("*/Dockerfile"))
+    return sorted(dockerfile.parent.name for dockerfile in FOLDER.glob("*/Dockerfile"))
 
 
 def cache() -> Path:
@@ -47,7 +47,7 @@ def locked() -> Generator[None]:
 
 def prune(name: str) -> None:
     """Removes all but the newest archives of an image, and their logs."""
-    archives = sorted(cache().glob(f"{name}-*.tar"), key=lambda each: each.stat().st_mtime, reverse=True)
+    archives = sorted(cache().glob(f"{name}-*.tar"), key=lambda file: file.stat().st_mtime, reverse=True)
     for old in archives[KEPT:]:
         old.unlink(missing_ok=True)
         old.with_suffix(".log").unlink(missing_ok=True)

@@ -73,10 +73,10 @@ class Go:
 
 def pinned_version(module: Module, go_mod: str) -> str:
     """The version of the module's requirement in its go.mod, for example `v1.35.4`."""
-    found = re.search(rf"^\s*{re.escape(module.requires)} (v\S+)", go_mod, re.MULTILINE)
-    if not found:
+    match = re.search(rf"^\s*{re.escape(module.requires)} (v\S+)", go_mod, re.MULTILINE)
+    if not match:
         raise LocalError(f"{module.folder}/go.mod requires no {module.requires}")
-    return found[1]
+    return match[1]
 
 
 def linker_flags(module: Module, version: str) -> str:
@@ -90,8 +90,8 @@ def linker_flags(module: Module, version: str) -> str:
 
 def parse_go_version(text: str) -> tuple[int, int, int] | None:
     """(1, 26, 8) from `go version go1.26.8 linux/amd64`; None from anything else, a development version included."""
-    found = re.search(r"\bgo(\d+)\.(\d+)(?:\.(\d+))?(?=\s|$)", text)
-    return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else None
+    match = re.search(r"\bgo(\d+)\.(\d+)(?:\.(\d+))?(?=\s|$)", text)
+    return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else None
 
 
 def content_key(go_mod: str, go_sum: str, go: str, flags: str, main: str = "") -> str:

@@ -69,8 +69,10 @@ def up(paths: Paths, console: Console) -> None:
             step.note = f"Kubernetes {_version()}{', in the cache' if built else ''}"
         if preflight.recorded_owner(paths) != paths.state:
             with steps.step("Leftovers") as step:
-                if other := preflight.other_owner(paths):  # it may have begun since the first look
-                    raise LocalError(f"another local cluster: {other} has one on this machine. End it there, or here: {preflight.END_IT}")
+                if other_state := preflight.other_owner(paths):  # it may have begun since the first look
+                    raise LocalError(
+                        f"another local cluster: {other_state} has one on this machine. End it there, or here: {preflight.END_IT}"
+                    )
                 abandoned = replace(paths, state=preflight.recorded_owner(paths))
                 ended = _end(abandoned, step)
                 _give_machine_back(abandoned, step)
@@ -100,8 +102,8 @@ def down(paths: Paths, console: Console, *, any_checkout: bool = False) -> None:
         raise LocalError("root: ending the local cluster needs it. Run the command again with sudo.")
     if any_checkout and (owner := preflight.recorded_owner(paths)).is_dir():  # else that checkout was removed: control groups say what runs
         paths = replace(paths, state=owner)
-    elif not any_checkout and (other := preflight.other_owner(paths)):
-        raise LocalError(f"the local cluster on this machine belongs to {other}. End it there, or here: {preflight.END_IT}")
+    elif not any_checkout and (other_state := preflight.other_owner(paths)):
+        raise LocalError(f"the local cluster on this machine belongs to {other_state}. End it there, or here: {preflight.END_IT}")
     _make_state(paths)
     with _exclusive(paths, console):
         with steps.step("Programs and pods") as step:
@@ -160,8 +162,8 @@ def _start(paths: Paths, programs: dict[str, Path], steps: Steps) -> list[str]:
         pki.write_kubeconfig(paths)
 
     recipes = rootfs.our_recipes(programs)
-    files = {each: node.config_files(each, paths, recipes["pause"].reference) for each in NODES}
-    for path, text in (item for each in files.values() for item in each.items()):
+    files = {member: node.config_files(member, paths, recipes["pause"].reference) for member in NODES}
+    for path, text in (item for texts in files.values() for item in texts.items()):
         _write(path, text)
     api = Api(paths, programs["kubectl"])
 
@@ -169,11 +171,11 @@ def _start(paths: Paths, programs: dict[str, Path], steps: Steps) -> list[str]:
         started = keep(
             control_plane.etcd(paths),
             control_plane.api_server(paths, programs["kube-apiserver"]),
-            *(node.containerd(each, paths, files[each]) for each in NODES),
+            *(node.containerd(member, paths, files[member]) for member in NODES),
         )
-        for each in NODES:
-            log = paths.logs / f"containerd-{each.name}.log"
-            wait_until(f"containerd of {each.name} answers", lambda at=each: _answers(paths, at), timeout_s=30, log=log)
+        for member in NODES:
+            log = paths.logs / f"containerd-{member.name}.log"
+            wait_until(f"containerd of {member.name} answers", lambda at=member: _answers(paths, at), timeout_s=30, log=log)
         for recipe in recipes.values():
             images.load(rootfs.make(recipe, paths.cache), NODES, paths)
         wait_until("the API server is ready", api.is_ready, timeout_s=180, log=paths.logs / "kube-apiserver.log")
@@ -183,12 +185,12 @@ def _start(paths: Paths, programs: dict[str, Path], steps: Steps) -> list[str]:
         )
     with steps.step("Nodes") as step:
         since = datetime.now(UTC)
-        kubelets = {each: node.kubelet(each, paths, files[each], programs["kubelet"]) for each in NODES}
+        kubelets = {member: node.kubelet(member, paths, files[member], programs["kubelet"]) for member in NODES}
         restarted = keep(*kubelets.values())
-        started += restarted + keep(*(node.proxy(each, paths, files[each], programs["kube-proxy"]) for each in NODES))
+        started += restarted + keep(*(node.proxy(member, paths, files[member], programs["kube-proxy"]) for member in NODES))
         _apply(api, render_manifests(paths, recipes, resolvers), paths)
-        api.wait_for_nodes({each: since if kubelet.name in restarted else None for each, kubelet in kubelets.items()}, timeout_s=180)
-        step.note = ", ".join(f"{each.name} ({each.gpus} simulated GPUs)" if each.gpus else each.name for each in NODES)
+        api.wait_for_nodes({member: since if kubelet.name in restarted else None for member, kubelet in kubelets.items()}, timeout_s=180)
+        step.note = ", ".join(f"{member.name} ({member.gpus} simulated GPUs)" if member.gpus else member.name for member in NODES)
     with steps.step("DNS and storage"):
         api.wait_for_deployments(180, "kube-system/coredns", "local-path-storage/local-path-provisioner")
     return started
@@ -221,7 +223,7 @@ def _prepare(paths: Paths, programs: dict[str, Path]) -> None:
     mounts.up(NODES, paths)
     network.up(NODES)
     outside.up()
-    for cgroup in (control_plane.CGROUP, *(f"{each.cgroup}/runtime" for each in NODES)):
+    for cgroup in (control_plane.CGROUP, *(f"{member.cgroup}/runtime" for member in NODES)):
         cgroups.make(cgroup)
     for folder in (paths.etcd, paths.volumes, paths.bin):
         folder.mkdir(parents=True, exist_ok=True)

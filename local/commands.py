@@ -21,8 +21,8 @@ def run(argv: Sequence[str], *, stdin: str | None = None, timeout_s: float = 120
     except subprocess.TimeoutExpired:
         raise LocalError(f"{' '.join(argv)}: no end after {timeout_s:.0f} s") from None
     if done.returncode:
-        words = (done.stderr.strip() or done.stdout.strip()).splitlines()[-15:]
-        raise LocalError("\n".join([f"{' '.join(argv)}: exit {done.returncode}", *words]))
+        last_lines = (done.stderr.strip() or done.stdout.strip()).splitlines()[-15:]
+        raise LocalError("\n".join([f"{' '.join(argv)}: exit {done.returncode}", *last_lines]))
     return done.stdout
 
 

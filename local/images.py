@@ -78,7 +78,7 @@ def layer_id(image: Image) -> str:
 def is_present(image: Image, listing: str) -> bool:
     """True when `ctr images list` shows every name of the image with the very content."""
     manifest, _ = render_blobs(image)
-    shown = {words[0]: words[2] for words in (line.split() for line in listing.splitlines()) if len(words) > 2}
+    shown = {columns[0]: columns[2] for columns in (line.split() for line in listing.splitlines()) if len(columns) > 2}
     return all(shown.get(name) == _digest(manifest) for name in image.references)
 
 
@@ -118,10 +118,10 @@ def _link_snapshot(image: Image, node: Node, paths: Paths) -> None:
     succeeds([*snapshots, "remove", key])  # of an interrupted run
     run([*snapshots, "prepare", key])
     mounts = run([*snapshots, "mounts", "/mnt", key])
-    found = re.search(r"/snapshots/(\d+)/fs\b", mounts)
-    if not found:
+    match = re.search(r"/snapshots/(\d+)/fs\b", mounts)
+    if not match:
         raise LocalError(f"containerd of {node.name} keeps its snapshots in an unknown way: {mounts.strip()}")
-    folder = paths.node(node) / "containerd" / SNAPSHOTS / found[1] / "fs"
+    folder = paths.node(node) / "containerd" / SNAPSHOTS / match[1] / "fs"
     folder.rmdir()
     folder.symlink_to(image.rootfs)
     run([*snapshots, "commit", layer_id(image), key])

@@ -92,26 +92,26 @@ def _unshare(pin: Path, script: str) -> None:
     A namespace can be pinned only in an older one, and Linux 6.18 takes the smaller number for the older, giving numbers out from a block
     for each CPU: inside a container it depends on the CPU whether pinning is refused ("Invalid argument"). So every CPU is tried.
     """
-    words = ""
+    errors = ""
     for cpu in sorted(os.sched_getaffinity(0)):
         command = ("taskset", "--cpu-list", str(cpu), "unshare", f"--mount={pin}", "--propagation=slave", "sh", "-e")
         done = subprocess.run(command, input=script, text=True, capture_output=True, check=False)
         if done.returncode == 0:
             return
-        words = done.stderr.strip()
+        errors = done.stderr.strip()
         if str(pin) in mounted():
             run(["umount", str(pin)])
             break
-    raise LocalError(f"no mount namespace at {pin}: {words}")
+    raise LocalError(f"no mount namespace at {pin}: {errors}")
 
 
 def _make_mount_points(paths: Paths) -> None:
-    made = paths.made_folders.read_text().splitlines() if paths.made_folders.exists() else []
+    made_folders = paths.made_folders.read_text().splitlines() if paths.made_folders.exists() else []
     # `ip netns` makes the last one, and mounts it on itself.
     for target in (*BOUND.values(), Path("/run/netns")):
         if not target.exists():
-            made.append(str(target))
-            paths.made_folders.write_text("\n".join(made) + "\n")
+            made_folders.append(str(target))
+            paths.made_folders.write_text("\n".join(made_folders) + "\n")
             target.mkdir(parents=True)
 
 

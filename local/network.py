@@ -77,7 +77,7 @@ def plan_node(node: Node, nodes: tuple[Node, ...]) -> list[str]:
         "link set lo up",
         f"address replace {node.address}/{layout.NODE_RANGE.prefixlen} dev eth0",
         "link set eth0 up",
-        *(f"route replace {other.pods} via {other.address}" for other in nodes if other != node),
+        *(f"route replace {peer.pods} via {peer.address}" for peer in nodes if peer != node),
         # kube-proxy rewrites the destination; the route is only so that the node's own programs get that far.
         f"route replace {layout.SERVICE_RANGE} dev eth0",
         f"route replace default via {layout.HOST}",

@@ -55,16 +55,16 @@ def down() -> None:
 def find_resolvers() -> list[str]:
     """Addresses of resolvers that pods can ask, at most three; empty where the machine names none."""
     for file in RESOLVERS:
-        if file.exists() and (found := read_resolvers(file.read_text())):
-            return found
+        if file.exists() and (resolvers := read_resolvers(file.read_text())):
+            return resolvers
     return []
 
 
 def read_resolvers(text: str) -> list[str]:
     """The IPv4 addresses of a resolv.conf that are not of the machine's loopback. Its resolver asks three of them; so does ours."""
     lines = [line.split() for line in text.splitlines()]
-    named = [words[1] for words in lines if len(words) > 1 and words[0] == "nameserver"]
-    return [each for each in named if _is_reachable(each)][:3]
+    named = [fields[1] for fields in lines if len(fields) > 1 and fields[0] == "nameserver"]
+    return [address for address in named if _is_reachable(address)][:3]
 
 
 def render_forward(resolvers: list[str]) -> str:
@@ -82,9 +82,11 @@ def find_firewall() -> str:
 
 def read_firewall(listed: dict[str, Any]) -> str:
     """The same, from what `nft --json list chains` says."""
-    chains = [each["chain"] for each in listed["nftables"] if "chain" in each]
-    found = [each for each in chains if (each.get("hook"), each.get("policy")) == ("forward", "drop") and each["family"] in ("ip", "inet")]
-    return f"{found[0]['family']} {found[0]['table']} {found[0]['name']}" if found else ""
+    chains = [entry["chain"] for entry in listed["nftables"] if "chain" in entry]
+    dropping = [
+        chain for chain in chains if (chain.get("hook"), chain.get("policy")) == ("forward", "drop") and chain["family"] in ("ip", "inet")
+    ]
+    return f"{dropping[0]['family']} {dropping[0]['table']} {dropping[0]['name']}" if dropping else ""
 
 
 def _is_reachable(text: str) -> bool:

@@ -80,14 +80,14 @@ def _exists(path: str) -> bool:
 @contextmanager
 def _services_kept_off() -> Generator[None]:
     """Debian asks policy-rc.d before it starts a service; a policy that is there already is the machine's own and stays."""
-    kept = POLICY.with_name("policy-rc.d.before-slipway")
+    moved_policy = POLICY.with_name("policy-rc.d.before-slipway")
     if POLICY.exists() and POLICY.read_text() != POLICY_TEXT:
-        POLICY.rename(kept)
+        POLICY.rename(moved_policy)
     POLICY.write_text(POLICY_TEXT)
     POLICY.chmod(0o755)
     try:
         yield
     finally:
         POLICY.unlink(missing_ok=True)
-        if kept.exists():
-            kept.rename(POLICY)
+        if moved_policy.exists():
+            moved_policy.rename(POLICY)

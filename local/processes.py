@@ -100,8 +100,8 @@ def is_alive(record: Record, boot: str) -> bool:
 
 def read_records(folder: Path) -> dict[str, Record]:
     """All records, by program name."""
-    found = (parse_record(path.name, path.read_text()) for path in sorted(folder.glob("*")) if path.suffix != ".new")
-    return {record.name: record for record in found if record}
+    parsed = (parse_record(path.name, path.read_text()) for path in sorted(folder.glob("*")) if path.suffix != ".new")
+    return {record.name: record for record in parsed if record}
 
 
 def running(folder: Path) -> dict[str, Record]:

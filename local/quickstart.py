@@ -72,10 +72,10 @@ def local_target(paths: Paths) -> Target:
 def own_target(context: str, paths: Paths) -> Target:
     """A cluster of the user's own. Raises LocalError when there is no kubectl."""
     candidates = (os.environ.get("KUBECTL"), str(paths.bin / "kubectl"), "kubectl")
-    found = next((program for each in candidates if each and (program := shutil.which(each))), None)
-    if found is None:
+    kubectl = next((program for candidate in candidates if candidate and (program := shutil.which(candidate))), None)
+    if kubectl is None:
         raise LocalError("There is no kubectl: put it on PATH, or name it in KUBECTL.")
-    return Target(found, context)
+    return Target(kubectl, context)
 
 
 def step(*module_and_arguments: str) -> None:
@@ -152,9 +152,9 @@ def quickstart(console: Console, stack: str, target: Target, more: list[str], ke
     who = ("--stack", stack, *target.where, "--key", str(key))
     if target.kubeconfig is not None:
         ssh = [sys.executable, "-m", "standalone", "ssh", *who, "--"]
-        is_done, said = send_settings(ssh, json.loads(answer(*SETTINGS)))
-        if said:
-            console.print(f" {'[green]✓[/]' if is_done else '[yellow]![/]'} {escape(said)}", highlight=False, soft_wrap=True)
+        is_done, message = send_settings(ssh, json.loads(answer(*SETTINGS)))
+        if message:
+            console.print(f" {'[green]✓[/]' if is_done else '[yellow]![/]'} {escape(message)}", highlight=False, soft_wrap=True)
     step("standalone", "check", *who)
     console.print("[green]✓[/] Slurm is ready. Log in:\n")
     for line in answer("standalone", "ssh", *who, "--print").splitlines():

@@ -67,7 +67,7 @@ def our_recipes(programs: Mapping[str, Path]) -> dict[str, Recipe]:
             for name in ("coredns", "local-path-provisioner")
         ),
     ]
-    return {each.name: each for each in recipes}
+    return {recipe.name: recipe for recipe in recipes}
 
 
 def make(recipe: Recipe, cache: Path) -> Image:
@@ -159,18 +159,18 @@ def _describe(tar: tarfile.TarFile, archive: Path) -> tuple[tuple[str, ...], byt
     references: list[str]
     members = {str(PurePosixPath(name)) for name in tar.getnames()}
     if "manifest.json" in members:
-        found = json.loads(_read(tar, "manifest.json"))
-        if len(found) != 1:
-            raise LocalError(f"{archive}: {len(found)} images in one archive; save them one by one")
-        references = [str(name) for name in found[0].get("RepoTags") or ()]
-        config, layers = found[0]["Config"], found[0]["Layers"]
+        entries = json.loads(_read(tar, "manifest.json"))
+        if len(entries) != 1:
+            raise LocalError(f"{archive}: {len(entries)} images in one archive; save them one by one")
+        references = [str(name) for name in entries[0].get("RepoTags") or ()]
+        config, layers = entries[0]["Config"], entries[0]["Layers"]
     elif "index.json" in members:
-        found = json.loads(_read(tar, "index.json"))["manifests"]
-        if len(found) != 1:
-            raise LocalError(f"{archive}: {len(found)} images in one archive; save them one by one")
-        notes = found[0].get("annotations", {})
+        entries = json.loads(_read(tar, "index.json"))["manifests"]
+        if len(entries) != 1:
+            raise LocalError(f"{archive}: {len(entries)} images in one archive; save them one by one")
+        notes = entries[0].get("annotations", {})
         references = [notes.get("io.containerd.image.name") or notes.get("org.opencontainers.image.ref.name") or ""]
-        manifest = json.loads(_read(tar, _blob(found[0]["digest"])))
+        manifest = json.loads(_read(tar, _blob(entries[0]["digest"])))
         config, layers = _blob(manifest["config"]["digest"]), [_blob(layer["digest"]) for layer in manifest["layers"]]
     else:
         raise LocalError(f"{archive}: neither manifest.json nor index.json in it, so it holds no image")
@@ -228,9 +228,9 @@ def _extract(tar: tarfile.TarFile, layer: str, root: Path) -> None:
         process.stdin.close()
     except BrokenPipeError:
         pass  # tar has ended early and says why
-    words = process.stderr.read().decode(errors="replace")
+    errors = process.stderr.read().decode(errors="replace")
     if process.wait():
-        raise LocalError(f"unpacking {layer} failed:\n{words}".rstrip())
+        raise LocalError(f"unpacking {layer} failed:\n{errors}".rstrip())
 
 
 def _begin(rootfs: Path) -> Path:

@@ -68,7 +68,6 @@ class Cache:
         self._ask(0)
 
     def _ask(self, needed_mib: int) -> str:
-        """The answer of the step's slurmstepd; empty where none answers, as one of an older image does not."""
         if self.room is None:
             return ""
         try:

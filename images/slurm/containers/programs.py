@@ -58,11 +58,11 @@ def run_copy(source: str, layout: Path, reference: Reference, image_name: str, a
         assert process.stderr is not None
         os.set_blocking(process.stderr.fileno(), False)
         before, since = -1, time.monotonic()
-        said = b""
+        errors = b""
         while True:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.02 if before < 0 else 0.2)
-            said += process.stderr.read() or b""
+            errors += process.stderr.read() or b""
             if process.returncode is not None:
                 break
             if (now := run_bytes(layout)) != before:
@@ -72,7 +72,7 @@ def run_copy(source: str, layout: Path, reference: Reference, image_name: str, a
                 raise Outage(f"the registry {reference.host} has sent nothing for {STALL_S} s")
     check_signal(SKOPEO, process.returncode, image_name)
     if process.returncode:
-        raise explain(said.decode(errors="replace"), image_name, reference.host)
+        raise explain(errors.decode(errors="replace"), image_name, reference.host)
 
 
 def run_bytes(layout: Path) -> int:
@@ -89,9 +89,9 @@ def run_tool(command: Sequence[str], reference: Reference, image_name: str, allo
     """Runs what unpacks."""
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     check_signal(command[0], done.returncode, image_name)
-    said = (done.stderr + done.stdout).decode(errors="replace")
-    if done.returncode not in allowed or "no space left" in said.lower():
-        raise explain(said, image_name, reference.host)
+    output = (done.stderr + done.stdout).decode(errors="replace")
+    if done.returncode not in allowed or "no space left" in output.lower():
+        raise explain(output, image_name, reference.host)
 
 
 def run_enroot_login(reference: Reference, folder: Path) -> str | None:
@@ -99,9 +99,9 @@ def run_enroot_login(reference: Reference, folder: Path) -> str | None:
     home = Path.home()
     credentials = home / ".config/enroot/.credentials"
     named = [os.environ.get("REGISTRY_AUTH_FILE"), home / ".config/containers/auth.json", home / ".docker/config.json"]
-    for each in named:
+    for candidate in named:
         with suppress(OSError, ValueError):
-            if each and reference.host in json.loads(Path(each).read_text()).get("auths", {}):
+            if candidate and reference.host in json.loads(Path(candidate).read_text()).get("auths", {}):
                 return None
     if not credentials.is_file():
         return None

@@ -148,15 +148,15 @@ def run_file(cache: Cache, reference: Reference, image_name: str) -> str:
     try:
         with Path(reference.name).open("rb") as stream:
             start = stream.read(4)
-            found = os.fstat(stream.fileno())
+            status = os.fstat(stream.fileno())
     except IsADirectoryError:
-        start, found = b"", Path(reference.name).stat()
+        start, status = b"", Path(reference.name).stat()
     except OSError as error:
         raise Refused(f"{image_name}: {error.strerror}") from None
     if reference.kind == "file":
         kind = "squashfs" if start == b"hsqs" else run_archive_kind(reference.name, image_name)
         reference = reference._replace(kind=kind)
-    about = [reference.source, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns]
+    about = [reference.source, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns]
     image = hashlib.sha256(json.dumps(about).encode()).hexdigest()
     if cache.has(image):
         return image
@@ -172,7 +172,7 @@ def run_file(cache: Cache, reference: Reference, image_name: str) -> str:
             cache.sweep()
             run_removal(part)
             part.mkdir(mode=0o700)
-            cache.make_room(image_name, 2 * found.st_size // MIB + 1)
+            cache.make_room(image_name, 2 * status.st_size // MIB + 1)
             # 2: something was left out, such as a device node, which only root makes.
             run_tool([*UNSQUASH, "-d", str(part / "rootfs"), reference.name], reference, image_name, (0, 2))
             texts: list[str] = []

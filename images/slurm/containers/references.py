@@ -37,14 +37,14 @@ def parse_reference(text: str, registry: str) -> Reference:
             return Reference(transport, os.path.realpath(path), tag)
     if text.startswith(("/", "./", "../")):
         return Reference("file", os.path.realpath(text))
-    rest = text.removeprefix("docker://")
-    rest, _, digest = rest.partition("@sha256:")
-    rest = rest.rpartition("@")[2]  # enroot's USER@: skopeo finds the login by the host
-    host, hash_sign, path = rest.partition("#")
+    name = text.removeprefix("docker://")
+    name, _, digest = name.partition("@sha256:")
+    name = name.rpartition("@")[2]  # enroot's USER@: skopeo finds the login by the host
+    host, hash_sign, path = name.partition("#")
     if not hash_sign:
-        host, slash, path = rest.partition("/")
+        host, slash, path = name.partition("/")
         if not slash or not ("." in host or ":" in host or host == "localhost"):
-            host, path = registry, rest
+            host, path = registry, name
     if not host:
         raise Refused(
             f"{text}: name the registry as well, such as docker://registry.example.com/team/ubuntu:24.04; "
