@@ -90,7 +90,7 @@ def read_results(extra: str) -> dict[str, CheckResult] | None:
     fields = _fields(extra)
     if fields is None:
         return None
-    return {name: result for name, given in fields.get(_KEY, {}).items() if (result := _result(given)) is not None}
+    return {name: result for name, entry in fields.get(_KEY, {}).items() if (result := _result(entry)) is not None}
 
 
 def with_result(extra: str, check: str, result: CheckResult) -> str | None:
@@ -98,20 +98,20 @@ def with_result(extra: str, check: str, result: CheckResult) -> str | None:
     fields = _fields(extra)
     if fields is None:
         return None
-    given: dict[str, Any] = {"result": result.result, "at": result.at}
+    entry: dict[str, Any] = {"result": result.result, "at": result.at}
     if result.failure is not None:
         failure = result.failure
         seen = {"passes": failure.passes} if failure.passes else {}
         wish = {"wish": failure.wish} if failure.wish != "drain" else {}
         about = {"since": failure.since, "found": failure.found, "kind": failure.kind, "drains": failure.drains}
-        given["failure"] = {**about, **seen, **wish}
+        entry["failure"] = {**about, **seen, **wish}
     if result.driver is not None:
-        given["driver"] = {"version": result.driver.version, **({"drains": result.driver.drains} if result.driver.drains else {})}
+        entry["driver"] = {"version": result.driver.version, **({"drains": result.driver.drains} if result.driver.drains else {})}
     if result.passed_for is not None:
-        given["passedFor"] = _told(result.passed_for)
+        entry["passedFor"] = _told(result.passed_for)
     if result.failure is not None and result.failure.machine:
-        given["failure"] |= {"machine": result.failure.machine, "seen": result.failure.seen}
-    fields.setdefault(_KEY, {})[check] = given
+        entry["failure"] |= {"machine": result.failure.machine, "seen": result.failure.seen}
+    fields.setdefault(_KEY, {})[check] = entry
     try:
         return json.dumps(fields, separators=(",", ":"), sort_keys=True)
     except RecursionError:  # it could just be read
@@ -173,12 +173,12 @@ def read_requests(text: str) -> dict[str, Request] | None:
     if not text:
         return None
     try:
-        given: Any = json.loads(text)
+        document: Any = json.loads(text)
     except UNREADABLE as error:
         raise ValueError(f"{variables.ASKED_NODES} is not JSON: {error}") from None
-    if not isinstance(given, dict):
+    if not isinstance(document, dict):
         raise ValueError(f"{variables.ASKED_NODES} is no object: {text[:100]}")
-    requests = {name: _request(each) for name, each in cast("dict[str, Any]", given).items()}
+    requests = {name: _request(entry) for name, entry in cast("dict[str, Any]", document).items()}
     if bad := [name for name, request in requests.items() if request is None]:
         raise ValueError(f"{variables.ASKED_NODES} has no request for {bad[0]}")
     return {name: request for name, request in requests.items() if request is not None}
@@ -188,17 +188,17 @@ def _told(request: Request) -> dict[str, str]:
     return {"machine": request.machine, **({"step": request.step} if request.step else {})}
 
 
-def _request(given: Any) -> Request | None:
+def _request(entry: Any) -> Request | None:
     try:
-        return Request(str(given["machine"]), str(given.get("step", "")))
+        return Request(str(entry["machine"]), str(entry.get("step", "")))
     except UNREADABLE:
         return None
 
 
-def driver_of(given: Any) -> Driver | None:
+def driver_of(entry: Any) -> Driver | None:
     """From `{"version": "550.90.07", "drains": 2}`; None for all else, and for a version that is no short word."""
     try:
-        version, drains = str(given["version"]), int(given.get("drains", 0))
+        version, drains = str(entry["version"]), int(entry.get("drains", 0))
     except UNREADABLE:
         return None
     return Driver(version, max(0, drains)) if _VERSION.fullmatch(version) else None
@@ -213,19 +213,19 @@ def _fields(extra: str) -> dict[str, Any] | None:
     return cast("dict[str, Any]", fields) if is_ours else None
 
 
-def _result(given: Any) -> CheckResult | None:
+def _result(entry: Any) -> CheckResult | None:
     try:
-        result, at = str(given["result"]), str(given["at"])
-        if (told := given.get("failure")) is not None:
+        result, at = str(entry["result"]), str(entry["at"])
+        if (told := entry.get("failure")) is not None:
             wish = wish_of(told.get("wish"))
             drains = bool(told["drains"]) and wish != "none"
             failure = Failure(str(told["since"]), str(told["found"]), kind_of(told["kind"]), drains, int(told.get("passes", 0)), wish)
         else:
             # As earlier releases wrote it.
             failure = Failure(at, "what it found is in the log of its run") if result == FAILED else None
-        told: Any = given.get("failure") or {}
+        told: Any = entry.get("failure") or {}
         failure = _seen(failure, str(told.get("machine", "")), str(told.get("seen", ""))) if failure is not None else None
-        return CheckResult(result, at, failure, driver_of(given.get("driver")), _request(given.get("passedFor")))
+        return CheckResult(result, at, failure, driver_of(entry.get("driver")), _request(entry.get("passedFor")))
     except UNREADABLE:
         return None
 

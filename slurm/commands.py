@@ -31,6 +31,6 @@ def call(*command: str, timeout_s: float, env: Mapping[str, str] | None = None, 
     except OSError as error:
         raise SlurmError(f"{command[0]}: {error.strerror}") from None
     if done.returncode or (is_silence_wanted and done.stderr.strip()):
-        words = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        raise SlurmError("; ".join(words) or f"{command[0]} ended with {done.returncode}")
+        message_lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise SlurmError("; ".join(message_lines) or f"{command[0]} ended with {done.returncode}")
     return done.stdout

@@ -46,7 +46,7 @@ def setting(key: str, value: str) -> str:
 
 def known(key: str, keys: Iterable[str]) -> str | None:
     """The key as Slurm spells it, whatever the case it was written in; None where Slurm does not know it."""
-    return {each.lower(): each for each in keys}.get(key.lower())
+    return {spelling.lower(): spelling for spelling in keys}.get(key.lower())
 
 
 def number_of(value: str) -> int | None:

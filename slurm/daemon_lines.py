@@ -29,10 +29,10 @@ class Read:
 
 def read(daemon: str, text: str) -> Read:
     """A line of the daemon's, or of the script that starts it. Gives any text a message."""
-    found = _start(daemon, text)
-    if found is None:
-        found = _READERS.get(daemon, _plain)(text)
-    return found if found.message else Read(text.strip(), found.level, found.at)
+    reading = _start(daemon, text)
+    if reading is None:
+        reading = _READERS.get(daemon, _plain)(text)
+    return reading if reading.message else Read(text.strip(), reading.level, reading.at)
 
 
 _SLURM_HEAD = re.compile(
@@ -67,13 +67,13 @@ def _start(daemon: str, text: str) -> Read | None:
 
 
 def _slurm(text: str) -> Read:
-    found = _SLURM_HEAD.match(text)
-    if found is None:  # every part may be missing
+    match = _SLURM_HEAD.match(text)
+    if match is None:  # every part may be missing
         return Read(text)
-    level = found["level"] or ""
+    level = match["level"] or ""
     # Which step a slurmstepd belongs to stays in the message: it is where the job is read from.
-    message = (found["step"] or "") + text[found.end() :]
-    return Read(message, _SLURM_LEVELS.get(level, DEBUG if level else INFO), _slurm_time(found["time"] or ""))
+    message = (match["step"] or "") + text[match.end() :]
+    return Read(message, _SLURM_LEVELS.get(level, DEBUG if level else INFO), _slurm_time(match["time"] or ""))
 
 
 def _slurm_time(text: str) -> float | None:
@@ -83,15 +83,15 @@ def _slurm_time(text: str) -> float | None:
 
 def iso_time(text: str) -> float | None:
     """Unix time of a date and time; where no zone is given, it is that of this machine. None for what is no time."""
-    found = _ISO.match(text)
-    if found is None:
+    match = _ISO.match(text)
+    if match is None:
         return None
-    year, month, day, hour, minute, second = (int(part) for part in found.groups()[:6])
+    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
     if not (year >= 1970 and 1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 61):
         return None
-    fraction = float(f"0.{found[7] or 0}")
+    fraction = float(f"0.{match[7] or 0}")
     parts = (year, month, day, hour, minute, second, 0, 1, -1)
-    zone = found[8]
+    zone = match[8]
     try:
         if zone is None:
             return time.mktime(parts) + fraction
@@ -109,28 +109,28 @@ def _utc(year: int, month: int, day: int) -> int:
 
 
 def _munged(text: str) -> Read:
-    found = _MUNGE.match(text)
-    return Read(text[found.end() :], _MUNGE_LEVELS.get(found[1], INFO)) if found else Read(text)
+    match = _MUNGE.match(text)
+    return Read(text[match.end() :], _MUNGE_LEVELS.get(match[1], INFO)) if match else Read(text)
 
 
 def _sshd(text: str) -> Read:
-    found = _SSHD.match(text)
-    if found is None:
+    match = _SSHD.match(text)
+    if match is None:
         return Read(text)
-    return Read(text[found.end() :], {"fatal": CRITICAL, "error": ERROR}.get(found[1], DEBUG))
+    return Read(text[match.end() :], {"fatal": CRITICAL, "error": ERROR}.get(match[1], DEBUG))
 
 
 def _mariadb(text: str) -> Read:
-    found = _MARIADB.match(text)
-    return Read(text[found.end() :], _MARIADB_LEVELS[found[2]], iso_time(found[1])) if found else Read(text)
+    match = _MARIADB.match(text)
+    return Read(text[match.end() :], _MARIADB_LEVELS[match[2]], iso_time(match[1])) if match else Read(text)
 
 
 def _ganesha(text: str) -> Read:
-    found = _GANESHA.match(text)
-    if found is None:
+    match = _GANESHA.match(text)
+    if match is None:
         return Read(text)
-    at = iso_time(f"{found['year']}-{found['month']}-{found['day']} {found['clock']}")
-    return Read(f"{found['function']}: {text[found.end() :].strip()}", _GANESHA_LEVELS.get(found["level"], DEBUG), at)
+    at = iso_time(f"{match['year']}-{match['month']}-{match['day']} {match['clock']}")
+    return Read(f"{match['function']}: {text[match.end() :].strip()}", _GANESHA_LEVELS.get(match["level"], DEBUG), at)
 
 
 def _plain(text: str) -> Read:

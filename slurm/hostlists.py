@@ -53,8 +53,8 @@ def expand(text: str) -> list[str]:
 
 
 def _split(name: str) -> tuple[str, str]:
-    found = _NUMBERED.fullmatch(name)
-    return (found[1] or "", found[2] or "") if found else (name, "")
+    match = _NUMBERED.fullmatch(name)
+    return (match[1] or "", match[2] or "") if match else (name, "")
 
 
 def _fold_group(prefix: str, width: int, numbers: list[int]) -> str:
@@ -72,10 +72,10 @@ def _fold_group(prefix: str, width: int, numbers: list[int]) -> str:
 
 def _numbers(ranges: str, text: str) -> Iterable[str]:
     for part in ranges.split(","):
-        found = _RANGE.fullmatch(part)
-        if found is None:
+        match = _RANGE.fullmatch(part)
+        if match is None:
             raise HostlistError(f"{part!r} in {text!r} is no range of numbers")
-        first, last = found[1], found[2] or found[1]
+        first, last = match[1], match[2] or match[1]
         if int(last) - int(first) >= _MOST or int(last) < int(first):
             raise HostlistError(f"{part!r} in {text!r} is no range that is known here")
         width = len(first)

@@ -42,16 +42,16 @@ def read_marks(comment: str) -> Marks:
     """The parts of an AdminComment. Brackets in others' texts that are not ours stay part of the text."""
     if comment.strip() in _NONE:
         return Marks()
-    words = [word.strip() for found in _MARKS.findall(comment) for word in found.split(";")]
-    warned = tuple(dict.fromkeys(word.removeprefix(_WARNED) for word in words if word.startswith(_WARNED)))
-    return Marks(_MARKS.sub("", comment).strip(), _REQUEUE in words, warned, _LENT in words)
+    marks = [mark.strip() for group in _MARKS.findall(comment) for mark in group.split(";")]
+    warned = tuple(dict.fromkeys(mark.removeprefix(_WARNED) for mark in marks if mark.startswith(_WARNED)))
+    return Marks(_MARKS.sub("", comment).strip(), _REQUEUE in marks, warned, _LENT in marks)
 
 
 def write_marks(marks: Marks) -> str:
     """The AdminComment with these parts; others' text is cut rather than the marks."""
     flags = [word for word, is_set in ((_REQUEUE, marks.asked_for_requeue), (_LENT, marks.lent_requeue)) if is_set]
-    words = [*flags, *(f"{_WARNED}{each}" for each in marks.warned[-_MOST_WARNINGS:])]
-    ours = f"[slipway: {'; '.join(words)}]" if words else ""
+    entries = [*flags, *(f"{_WARNED}{warning}" for warning in marks.warned[-_MOST_WARNINGS:])]
+    ours = f"[slipway: {'; '.join(entries)}]" if entries else ""
     return " ".join(part for part in (marks.text[: max(0, min(_LONGEST_TEXT, _LONGEST - len(ours)))], ours) if part)
 
 

@@ -28,8 +28,8 @@ def find_job(text: str) -> tuple[str, str]:
     text = text[:_LONGEST]
     if not _MAY_MENTION.search(text):
         return "", ""
-    for found in _MENTION.finditer(text):
-        job = next(filter(None, (found[f"j{form}"] for form in range(1, 6))))
+    for match in _MENTION.finditer(text):
+        job = next(filter(None, (match[f"j{form}"] for form in range(1, 6))))
         if int(re.split("[_+]", job)[0]) <= _LAST_JOB:
-            return job, next(filter(None, (found[f"s{form}"] for form in range(1, 6))), "").lower()
+            return job, next(filter(None, (match[f"s{form}"] for form in range(1, 6))), "").lower()
     return "", ""

@@ -34,7 +34,7 @@ def line(daemon: str, message: str, level: str = INFO, when: float | None = None
     and `step` in it win over what is known otherwise."""
     job, step = find_job(message) if not more.get("job") else ("", "")
     try:
-        made = {
+        record = {
             "time": stamp(time.time() if when is None else when),
             "level": level,
             "cluster": os.environ.get(variables.CLUSTER, ""),
@@ -44,7 +44,7 @@ def line(daemon: str, message: str, level: str = INFO, when: float | None = None
             **{key: value for key, value in more.items() if key not in _OWN_KEYS},
             "message": message,
         }
-        return _bounded(made)
+        return _bounded(record)
     except Exception as error:  # a value that JSON does not have, for instance
         return json.dumps({"time": stamp(0), "level": ERROR, "daemon": daemon, "message": f"a line of the log is lost: {error!r}"})
 
@@ -89,22 +89,22 @@ def said(text: str) -> "Mapping[str, Any] | None":
     if not text.startswith('{"time": '):
         return None
     try:
-        found: dict[str, Any] = json.loads(text)  # an object, as it begins like one
+        record: dict[str, Any] = json.loads(text)  # an object, as it begins like one
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found.get("message"), str) else None
+    return record if isinstance(record.get("message"), str) else None
 
 
 def is_own(text: str) -> bool:
     """True for a line of a program in this cluster's pods."""
-    found = said(text)
-    return found is not None and found.get("cluster") == os.environ.get(variables.CLUSTER, "")
+    record = said(text)
+    return record is not None and record.get("cluster") == os.environ.get(variables.CLUSTER, "")
 
 
 def readable(text: str) -> str:
     """A line of a log for people: who says what. Lines that are none of ours stay as they are."""
-    found = said(text)
-    return text if found is None else f"{found.get('daemon', '')}: {found['message']}"
+    record = said(text)
+    return text if record is None else f"{record.get('daemon', '')}: {record['message']}"
 
 
 def _dumps(value: "Any") -> str:
@@ -122,20 +122,20 @@ def _named(job: str, step: str) -> dict[str, str]:
     return {**({"job": job} if job else {}), **({"step": step} if step and job else {})}
 
 
-def _bounded(made: "dict[str, Any]") -> str:
-    text = _dumps(made)
+def _bounded(record: "dict[str, Any]") -> str:
+    text = _dumps(record)
     if len(text) * 4 <= LONGEST or len(text.encode("utf-8", "replace")) <= LONGEST:
         return text
-    kept = {key: value for key, value in made.items() if key in _OWN_KEYS or len(_dumps(value)) <= LONGEST // 16}
-    message, room = made["message"], LONGEST - 4096
+    short_record = {key: value for key, value in record.items() if key in _OWN_KEYS or len(_dumps(value)) <= LONGEST // 16}
+    message, room = record["message"], LONGEST - 4096
     while room > 0:
         left = len(message) - room
-        kept["message"] = f"{message[:room]} [{left} more characters]" if left > 0 else message
-        text = _dumps(kept)
+        short_record["message"] = f"{message[:room]} [{left} more characters]" if left > 0 else message
+        text = _dumps(short_record)
         if len(text.encode("utf-8", "replace")) <= LONGEST:
             return text
         room //= 2
-    return json.dumps({key: value[:256] if isinstance(value, str) else value for key, value in kept.items() if key in _OWN_KEYS})
+    return json.dumps({key: value[:256] if isinstance(value, str) else value for key, value in short_record.items() if key in _OWN_KEYS})
 
 
 _last_second = (-1, "")

@@ -23,7 +23,7 @@ def longest_s(config: Mapping[str, str], checks: str) -> float | None:
     if "Contain" not in config.get("PrologFlags", ""):
         return None
     scripts = {value for key, value in config.items() if re.fullmatch(r"Prolog(\[\d+\])?", key) and value != "(null)"}
-    limits = [int(found[0]) for key in _TIMEOUTS if (found := re.match(r"\d+", config.get(key, "")))]
+    limits = [int(match[0]) for key in _TIMEOUTS if (match := re.match(r"\d+", config.get(key, "")))]
     if limits and limits[0] < _UNLIMITED and not any("*" in script for script in scripts):
         return limits[0] * max(1, len(scripts))
     if not scripts <= {CHECKS, GPU_JOBS}:
@@ -33,9 +33,9 @@ def longest_s(config: Mapping[str, str], checks: str) -> float | None:
 
 def _checks_s(script: str) -> float | None:
     """All checks of a prolog run at once, and each has its time."""
-    found = _SPEC.search(script)
+    match = _SPEC.search(script)
     try:
-        checks = [check for checks in json.loads(found[1])["nodeSets"].values() for check in checks] if found else None
+        checks = [check for checks in json.loads(match[1])["nodeSets"].values() for check in checks] if match else None
         return max((check["timeoutS"] for check in checks if "prolog" in check["contexts"]), default=0) if checks is not None else None
     except (AttributeError, KeyError, TypeError, ValueError):
         return None

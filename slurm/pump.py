@@ -36,11 +36,11 @@ class Lines:
 
     def add(self, data: bytes) -> Iterator[str]:
         """The lines that are whole now."""
-        *whole, rest = data.split(b"\n")
-        for part in whole:
+        *ended, unended = data.split(b"\n")
+        for part in ended:
             if text := self._make(part):
                 yield text
-        self._keep(rest)
+        self._keep(unended)
 
     def end(self) -> Iterator[str]:
         """The last line, where it has no end."""
@@ -69,10 +69,10 @@ def make_line(daemon: str, data: bytes) -> str:
     if daemon not in daemon_lines.UNSHARED and len(data) <= logs.LONGEST and logs.is_own(text):
         return text
     try:
-        found = daemon_lines.read(daemon, text)
+        reading = daemon_lines.read(daemon, text)
     except Exception:  # a line that cannot be read must not end the log, and with it the daemon
         return logs.line(daemon, text)
-    return logs.line(daemon, found.message, found.level, found.at)
+    return logs.line(daemon, reading.message, reading.level, reading.at)
 
 
 def pass_on(lines: Iterator[str]) -> None:
@@ -153,8 +153,8 @@ def run(daemon: str, command: Sequence[str]) -> int:
     def forward(number: int, _: object) -> None:
         if not child:
             early.append(number)
-        for each in child:
-            _send(each, number)
+        for child_pid in child:
+            _send(child_pid, number)
 
     for number in _FORWARDED:
         signal.signal(number, forward)
@@ -198,8 +198,8 @@ def _reap(pid: int, child: list[int]) -> int | None:
             return code
         if ended == pid:
             child.clear()
-            found = os.waitstatus_to_exitcode(status)
-            code = found if found >= 0 else 128 - found
+            exit_code = os.waitstatus_to_exitcode(status)
+            code = exit_code if exit_code >= 0 else 128 - exit_code
 
 
 def _send(pid: int, number: int) -> None:
@@ -209,11 +209,11 @@ def _send(pid: int, number: int) -> None:
         return
 
 
-def main(words: Sequence[str]) -> int:
-    if len(words) < 3 or words[1] != "--":
+def main(arguments: Sequence[str]) -> int:
+    if len(arguments) < 3 or arguments[1] != "--":
         logs.teller("pump")("FAILED: python3 -m slurm.pump DAEMON -- COMMAND...")
         return 2
-    return run(words[0], words[2:])
+    return run(arguments[0], arguments[2:])
 
 
 if __name__ == "__main__":

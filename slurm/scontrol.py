@@ -66,19 +66,19 @@ def read_resources(text: str) -> "dict[str, Resources]":
 
     AllocTRES counts GPUs only where AccountingStorageTRES names them; GresUsed is shown with `--details` alone.
     """
-    found: dict[str, Resources] = {}
+    resources: dict[str, Resources] = {}
     for line in text.splitlines():
-        name, cpus, gres, tres = (each.search(line) for each in (_NAME, _CPUS, _GRES, _TRES))
+        name, cpus, gres, tres = (pattern.search(line) for pattern in (_NAME, _CPUS, _GRES, _TRES))
         if name is None or cpus is None:
             continue
         shown = sum(count_gpus(gres[2]).values()) if gres and gres[2] else 0
-        found[name[1]] = Resources(
+        resources[name[1]] = Resources(
             cpus=int(cpus[2] or cpus[3]),
             cpus_used=int(cpus[1]),
             gpus=sum(count_gpus(gres[1]).values()) if gres else 0,
             gpus_used=max(shown, count_tres(tres[2], "gres/gpu") if tres else 0),
         )
-    return found
+    return resources
 
 
 def read_nodes(text: str) -> dict[str, Node]:
@@ -88,7 +88,7 @@ def read_nodes(text: str) -> dict[str, Node]:
     """
     try:
         answer = json.loads(text)
-        errors = [each.get("description") or each.get("error") or "" for each in answer.get("errors") or ()]
+        errors = [fault.get("description") or fault.get("error") or "" for fault in answer.get("errors") or ()]
         if errors:
             raise AnswerError("; ".join(errors))
         return {entry["name"]: _node(entry) for entry in answer["nodes"]}
@@ -107,7 +107,7 @@ def read_extras(text: str) -> "dict[str, str]":
     """The `Extra` of each node that has one as JSON, of `scontrol --oneliner show nodes`. Raises AnswerError for a line without a node."""
     if text.strip() in _NONE:
         return {}
-    found: dict[str, str] = {}
+    extras: dict[str, str] = {}
     for line in text.splitlines():
         match = re.match(r"NodeName=(\S+) ", line)
         if match is None:
@@ -115,10 +115,10 @@ def read_extras(text: str) -> "dict[str, str]":
         start = line.find(" Extra={") + 7
         if start > 6:
             try:
-                found[match[1]] = line[start : json.JSONDecoder().raw_decode(line, start)[1]]
+                extras[match[1]] = line[start : json.JSONDecoder().raw_decode(line, start)[1]]
             except ValueError:
                 continue  # somebody else's text
-    return found
+    return extras
 
 
 def read_brief_nodes(text: str) -> dict[str, Node]:
@@ -136,11 +136,11 @@ def read_starts(text: str) -> "dict[str, int]":
 
     Of `scontrol --oneliner show nodes` with SLURM_TIME_FORMAT=%s. Raises AnswerError for times in another format.
     """
-    found = [re.match(_START, line) for line in text.splitlines()]
-    times = {match[1]: match[2] for match in found if match and match[2] not in ("None", "N/A", "Unknown")}
-    if strange := next((each for each in times.values() if not each.isdecimal()), ""):
+    matches = [re.match(_START, line) for line in text.splitlines()]
+    times = {match[1]: match[2] for match in matches if match and match[2] not in ("None", "N/A", "Unknown")}
+    if strange := next((start for start in times.values() if not start.isdecimal()), ""):
         raise AnswerError(f"scontrol's times are not in seconds: {strange!r}")
-    return {name: int(each) for name, each in times.items()}
+    return {name: int(start) for name, start in times.items()}
 
 
 def read_places(text: str) -> "dict[str, str]":
@@ -172,7 +172,9 @@ def _node(entry: "dict[str, Any]") -> Node:
 def _pairs(text: str) -> dict[str, str]:
     # A line that starts otherwise belongs to the free text of the line before it.
     lines = [line for line in text.splitlines() if line.startswith(("NodeName=", "PartitionName="))]
-    found = [re.match(_STATE, line) for line in lines]
-    if not lines or None in found:
-        raise AnswerError("scontrol's answer is " + (f"strange: {text[:80]!r}" if not lines else f"cut: {lines[found.index(None)][:80]!r}"))
-    return {match[1]: match[2] for match in found if match}
+    matches = [re.match(_STATE, line) for line in lines]
+    if not lines or None in matches:
+        raise AnswerError(
+            "scontrol's answer is " + (f"strange: {text[:80]!r}" if not lines else f"cut: {lines[matches.index(None)][:80]!r}")
+        )
+    return {match[1]: match[2] for match in matches if match}

@@ -24,9 +24,9 @@ def format_option(fields: Sequence[str], end: str) -> str:
 
 def read_rows(text: str, fields: Sequence[str], end: str) -> Iterator[dict[str, str]]:
     """The fields of each job, by their names. Raises ReadingError."""
-    *lines, rest = text.split(f"{end}\n")
-    if rest.strip():
-        raise ReadingError(f"squeue's answer is cut: {rest[-120:]!r}")
+    *lines, unended = text.split(f"{end}\n")
+    if unended.strip():
+        raise ReadingError(f"squeue's answer is cut: {unended[-120:]!r}")
     for line in lines:
         values = [value.strip() for value in line.split(end)]
         if len(values) != len(fields):

@@ -40,8 +40,8 @@ class NodeState:
 
 
 @lru_cache(maxsize=4096)
-def _interned(words: frozenset[str]) -> NodeState:
-    return NodeState(words)
+def _interned(flags: frozenset[str]) -> NodeState:
+    return NodeState(flags)
 
 
 def node_state(words: Iterable[str]) -> NodeState:
@@ -115,8 +115,8 @@ def wants_no_pod(state: NodeState) -> bool:
 
 def is_released_by_resume(state: NodeState) -> bool:
     """True when the node powers down and RESUME only ends the wait for SuspendTimeout: there is no drain and no failure to lift with it."""
-    others = {"POWERED_DOWN", "DRAIN", "FAIL", "UNDRAIN", "REBOOT_REQUESTED", "REBOOT_ISSUED"}
-    return is_off(state) and {"IDLE", "POWERING_DOWN"} <= state.flags and not state.flags & others
+    hindering = {"POWERED_DOWN", "DRAIN", "FAIL", "UNDRAIN", "REBOOT_REQUESTED", "REBOOT_ISSUED"}
+    return is_off(state) and {"IDLE", "POWERING_DOWN"} <= state.flags and not state.flags & hindering
 
 
 def is_powering_up(state: NodeState) -> bool:
@@ -152,5 +152,5 @@ def category(state: NodeState) -> str:
 
 def word(state: NodeState) -> str:
     """As `category`, with `mixed` for a node that has a job and room for more."""
-    found = category(state)
-    return "mixed" if found == "allocated" and "MIXED" in state.flags else found
+    kind = category(state)
+    return "mixed" if kind == "allocated" and "MIXED" in state.flags else kind

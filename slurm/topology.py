@@ -57,14 +57,14 @@ def places_of(text: str) -> dict[str, str]:
 
 def units_of(file: str) -> dict[str, frozenset[str]]:
     """The switches and blocks that a topology.yaml of ours names, by topology."""
-    found: dict[str, set[str]] = {}
+    by_topology: dict[str, set[str]] = {}
     units: set[str] = set()
     for kind, name in _UNIT.findall(file):
         if kind == "topology":
-            units = found.setdefault(name, set())
+            units = by_topology.setdefault(name, set())
         else:
             units.add(name)
-    return {topology: frozenset(names) for topology, names in found.items()}
+    return {topology: frozenset(names) for topology, names in by_topology.items()}
 
 
 def fits(text: str, units: Mapping[str, frozenset[str]]) -> bool:

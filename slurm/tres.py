@@ -26,8 +26,8 @@ def is_tres(name: str) -> bool:
 
 def gres_of(name: str) -> tuple[str, str] | None:
     """The name and the model, which may be empty, of a generic resource: `gres/gpu:h100` is ("gpu", "h100"). None for other TRES."""
-    found = _GRES.fullmatch(name)
-    return None if found is None else (found[1].lower(), found[2] or "")
+    match = _GRES.fullmatch(name)
+    return None if match is None else (match[1].lower(), match[2] or "")
 
 
 def count_gpus(gres: str) -> dict[str, int]:
@@ -41,5 +41,5 @@ def count_gpus(gres: str) -> dict[str, int]:
 def count_tres(text: str, name: str) -> int:
     """How many of a resource without a unit are in a list such as `cpu=4,mem=2G,gres/gpu=2,gres/gpu:h100=2`."""
     start = f"{name}="
-    found = next((part.removeprefix(start) for part in text.split(",") if part.startswith(start)), "0")
-    return int(found) if found.isdecimal() else 0
+    count = next((part.removeprefix(start) for part in text.split(",") if part.startswith(start)), "0")
+    return int(count) if count.isdecimal() else 0
