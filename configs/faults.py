@@ -1,7 +1,4 @@
-"""A user's mistakes: what a fault is, how all faults are printed, and the words that messages share.
-
-Finds none itself: `rules` does.
-"""
+"""A user's mistakes: what a fault is, how all faults are printed, and wording that messages share. `rules` finds the faults."""
 
 import difflib
 import json
@@ -42,7 +39,7 @@ class ConfigFaults(Exception):
 
 
 def quoted(value: object) -> str:
-    """A value as a message shows it: text in double quotes with control characters spelled out, at most 80 characters."""
+    """A value for a message: in double quotes, control characters escaped, at most 80 characters."""
     if isinstance(value, float) and value.is_integer():  # programs in other languages have no integers
         value = int(value)
     if value is None or isinstance(value, bool | int | float | str):

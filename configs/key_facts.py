@@ -40,7 +40,7 @@ def link(name: str) -> str:
 
 
 def _default(about: Mapping[str, Any], told: str) -> str:
-    """A key's default, as a value and in the words of its description, if these tell it."""
+    """A key's default, in the words of its description if these state it."""
     if "default" in about:
         return f"`{flow(about['default'])}`{f' ({told})' if told else ''}"
     return told or ("those of its keys" if "$ref" in about else "not set")

@@ -29,9 +29,9 @@ def parse_cluster(text: str, stack_file: str) -> SlurmClusterArgs:
 
 
 def load_cluster(raw: Mapping[str, object], root: Path, source: str) -> Cluster:
-    """The cluster of the `slipway:cluster` object `raw`, which a user wrote in `source`; paths of key files in it are relative to `root`.
+    """The cluster of the `slipway:cluster` object `raw`, which a user wrote in `source`. Paths of key files are relative to `root`.
 
-    Raises `configs.faults.ConfigFaults` with every fault at once.
+    Raises `configs.faults.ConfigFaults` with all faults.
     """
     data, unreadable = plain_data(raw)
     if any(fault.path == ROOT for fault in unreadable) and not data:

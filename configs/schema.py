@@ -1,7 +1,6 @@
-"""The JSON schema of stack files, which editors complete and check them by: every key with its type, limits, default and an example.
+"""The JSON schema of stack files, for completion and checks in editors: each key's type, limits, default and an example.
 
-Made from the models alone, so it knows nothing of rules that span keys: those are in `rules`, and the loader applies them. What it
-refuses the loader refuses, too. `reference` writes it to docs/stack.schema.json and renders the same facts as a page.
+Made from the models alone. Rules that span keys are in `rules`.
 """
 
 import inspect
@@ -34,7 +33,7 @@ Found = Mapping[tuple[type[Model], str], list[Any]]
 
 
 def stack_schema(root: Path) -> dict[str, Any]:
-    """The schema of a whole stack file. `root` is the project's folder, whose stack files give the examples."""
+    """The schema of a stack file. The stack files in `root`, the project's folder, provide the examples."""
     examples = _values_in(root)
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -123,7 +122,6 @@ def _whole_type(field: FieldInfo) -> Any:
 
 
 def _schema(annotation: Any) -> dict[str, Any]:
-    """What JSON schema can say of a type."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
         schema = _schema(arguments[0])
@@ -144,7 +142,7 @@ def _schema(annotation: Any) -> dict[str, Any]:
 
 
 def _narrowed(schema: dict[str, Any], part: Any) -> dict[str, Any]:
-    """The schema with what one part of a type's metadata adds to it."""
+    """The schema with the constraint that one part of a type's metadata adds."""
     match part:
         case FieldInfo():
             for constraint in part.metadata:
@@ -188,7 +186,7 @@ def _example(model: type[Model], key: str, field: FieldInfo, examples: Found) ->
 
 
 def _example_of(annotation: Any, default: object, examples: Found) -> Any:
-    """A value of the type, different from the default where there is a choice; None where the type has no example."""
+    """A value of the type, other than the default if there is a choice; None if the type has no example."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
         parts = [argument.func if isinstance(argument, AfterValidator) else argument for argument in arguments[1:]]

@@ -1,6 +1,6 @@
-"""From one config to the file that the program of programs/account_sync keeps Slurm's database like: accounts, users, QOS.
+"""Renders the accounts, users and QOS of a config as the file that programs/account_sync applies to Slurm's database.
 
-Values are in sacctmgr's own words, and each account and QOS is one line, so that a preview shows a change where it is.
+Values are in sacctmgr's format, one line for each account and QOS, so that a preview shows which of them changes.
 """
 
 import json
@@ -16,7 +16,7 @@ SLURM_USER = "slurm"
 
 
 def render(cluster: Cluster, has_directory: bool = False) -> str:
-    """The wanted state as JSON. `has_directory`: there are users beside those of the config, whom the program finds by itself."""
+    """The wanted state as JSON. With `has_directory` there are further users, whom the program finds in a directory."""
     accounting = cluster.accounting
     wanted: dict[str, Any] = {
         "cluster": cluster.name,
@@ -89,7 +89,7 @@ def _qos_settings(qos: Qos) -> dict[str, str]:
 
 
 def _value(key: str, value: str | int) -> str:
-    """Times in minutes, rounded up as Slurm does; no limit is nothing."""
+    """Times in minutes, rounded up as Slurm does; empty for no limit."""
     if key not in ("max_wall", "grp_wall"):
         return str(value)
     total = seconds(str(value))

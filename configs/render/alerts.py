@@ -28,7 +28,7 @@ def alert_names() -> tuple[str, ...]:
 
 
 def build_alerts(cluster: Cluster, monitoring: Monitoring) -> list[dict[str, Any]]:
-    """The groups of rules, with this cluster's selector and thresholds. Alerts that the config leaves out are not there."""
+    """The groups of rules with this cluster's selector and thresholds, without the alerts that the config leaves out."""
     thresholds = monitoring.thresholds
     values = {camel(name): str(getattr(thresholds, name)) for name in Thresholds.model_fields}
     # Each kubelet brings a key within the time, and slurmctld stops that long after its own pod has it.

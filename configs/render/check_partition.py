@@ -1,8 +1,7 @@
-"""The hidden partition of health checks' jobs: below every user's priority, and preempted by users' jobs at once.
+"""The hidden partition of health checks' jobs, which users' jobs preempt at once. Pure.
 
-Preemption is a matter of the whole cluster: its PreemptType says which jobs may be preempted. Where the user has chosen none, partitions
-decide (preempt/partition_prio), and PreemptMode=OFF keeps the jobs of users' partitions what they were: safe from each other. Where the
-user's own choice leaves no room for this, checks run in the partitions of users, as a job that nothing preempts. Pure.
+Without a PreemptType of the user's, partitions decide (preempt/partition_prio), and PreemptMode=OFF protects users' jobs from each other.
+If the user's choice leaves no room for it, checks run in users' partitions, as jobs that nothing preempts.
 """
 
 from collections.abc import Mapping
@@ -56,7 +55,7 @@ def checks_partition(cluster: Cluster) -> ChecksPartition:
 
 
 def partition_keys(nodes: str, stays_up: bool) -> dict[str, object]:
-    """The keys of its line. RootOnly: besides root, Slurm's own user alone submits there, as the checks do."""
+    """The keys of the partition's line. With RootOnly, only root and Slurm's own user can submit there; checks run as the latter."""
     return {
         "PartitionName": CHECKS_PARTITION,
         "Nodes": nodes,

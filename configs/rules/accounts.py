@@ -1,4 +1,4 @@
-"""Rules of accounts, QOS and limits: that everything named is there, that Slurm accepts each setting, and that it keeps it."""
+"""Rules of accounts, QOS and limits: every name exists, and Slurm accepts and enforces each setting."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ _PATH = "cluster.accounting"
 
 
 def check_accounts(cluster: Cluster, names: Names, has_directory: bool = False) -> list[Fault]:
-    """Faults of accounts and QOS. `has_directory`: users and groups may be in a directory that is not looked at here."""
+    """Faults of accounts and QOS. With `has_directory`, users and groups may be in a directory that is not read here."""
     accounting = cluster.accounting
     faults = [
         Fault(f"{_PATH}.enforce[{at}]", f"{quoted(accounting.enforce[at])} stands in this list twice.")
@@ -62,7 +62,7 @@ def check_accounts(cluster: Cluster, names: Names, has_directory: bool = False) 
 
 
 def _check_form(path: str, references: Iterable[str]) -> list[Fault]:
-    """Faults of names that nobody in a directory has: those that could be nobody's name are left out when it is read."""
+    """Faults of names that nobody in a directory can have here: the directory's reader leaves such names out."""
     message = "is not a name that a user or group can have here: lower-case letters, digits and any of _ . -, first a letter."
     return [Fault(f"{path}[{at}]", f"{quoted(name)} {message}") for at, name in enumerate(references) if not is_name(name)]
 
@@ -86,7 +86,7 @@ def _check_parents(accounts: tuple[Account, ...], known: Known) -> list[Fault]:
 
 
 def _above(name: str, parents: dict[str, str]) -> list[str]:
-    """The accounts above an account; in a circle these include the account itself."""
+    """The accounts above an account; in a circle they include the account itself."""
     above: list[str] = []
     at = parents.get(name, ROOT)
     while at in parents and at != ROOT and at not in above:
@@ -107,7 +107,7 @@ def _check_default_for(accounts: tuple[Account, ...]) -> list[Fault]:
 
 
 def _members(account: Account, users: Iterable[User]) -> set[str]:
-    """The users of an account, as far as the config has them."""
+    """The users of an account that the config knows of."""
     return {*account.users, *(user.name for user in users if set(account.groups) & {*user.groups, user.name})}
 
 
@@ -144,7 +144,7 @@ def _check_qos(cluster: Cluster, known: Known) -> list[Fault]:
 
 
 def _limited(cluster: Cluster) -> Iterator[tuple[str, dict[str, str]]]:
-    """Where settings are, and which."""
+    """The path and the settings of each account, user in an account, and QOS."""
     for at, account in enumerate(cluster.accounting.accounts):
         yield f"{_PATH}.accounts[{at}]", settings_of(account)
         for name, limited in account.per_user.items():
@@ -154,7 +154,7 @@ def _limited(cluster: Cluster) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _check_limits(cluster: Cluster) -> list[Fault]:
-    """Limits that nobody would keep, and GPUs that Slurm does not count."""
+    """Faults of limits that Slurm would not enforce, and of GPUs that it does not count."""
     enforced = set(cluster.accounting.enforce)
     models = {kind for node_set in cluster.node_sets if node_set.gpus for kind in node_set.gpus.types}
     about = ("cluster.nodeSets",)

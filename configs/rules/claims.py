@@ -36,7 +36,7 @@ def check_claims(cluster: Cluster) -> list[Fault]:
 
 
 def own_claims(cluster: Cluster) -> dict[str, str]:
-    """The claims that the stack makes or may make, by name, each with what it is for; those of node sets are left out."""
+    """The claims that the stack may make, by name, each with its purpose; those of node sets are left out."""
     storage = cluster.storage
     claims = {f"{disk}-{cluster.name}-{program}-0": f"the disk of {program}" for program, disk in DISKS.items()}
     sources = {"shared-root": storage.shared_root, "home": storage.home}
@@ -49,7 +49,7 @@ def own_claims(cluster: Cluster) -> dict[str, str]:
 
 
 def _node_claims(cluster: Cluster) -> Iterable[tuple[int, int, str]]:
-    """Positions of node set and volume claim, and what the claims of its nodes are called before `-<ordinal>`."""
+    """The positions of node set and volume claim, and the name of its claims without `-<ordinal>`."""
     for at, node_set in enumerate(cluster.node_sets):
         for position, claim in enumerate(node_set.volume_claims):
             yield at, position, f"{claim.name}-{node_set.name}"
@@ -60,7 +60,6 @@ def _is_of(base: str, name: str) -> bool:
 
 
 def _check_places(path: str, node_set: NodeSet, cluster: Cluster) -> list[Fault]:
-    """Faults of the nodes' own disks: their names and places in the pods."""
     claims = node_set.volume_claims
     faults = check_unique(f"{path}.volumeClaims", "volume claim", [claim.name for claim in claims])
     shared = cluster.mounts_of(node_set)
@@ -75,7 +74,7 @@ def _check_places(path: str, node_set: NodeSet, cluster: Cluster) -> list[Fault]
 
 
 def _check_job_disks(path: str, node_set: NodeSet, cluster: Cluster, places: Mapping[str, str]) -> list[Fault]:
-    """Faults of what jobs have of the node's disk: something else at /scratch, and a /tmp in memory that no job could fill."""
+    """Faults of jobs' own folders: another mount at /scratch, or a /tmp in memory that is larger than the node's memory."""
     faults: list[Fault] = []
     taken = [where for where, place in places.items() if place == SCRATCH or place.startswith(f"{SCRATCH}/")]
     if node_set.scratch is not None and taken:
@@ -89,7 +88,7 @@ def _check_job_disks(path: str, node_set: NodeSet, cluster: Cluster, places: Map
 
 
 def _check_names(cluster: Cluster) -> list[Fault]:
-    """Faults of claims that would have one name in the namespace: `<claim>-<set>-<ordinal>` is ambiguous, as names may hold dashes."""
+    """Faults of claims that would share a name: `<claim>-<set>-<ordinal>` is ambiguous, as names may contain dashes."""
     faults: list[Fault] = []
     first: dict[str, tuple[int, int]] = {}
     stack_claims = own_claims(cluster)

@@ -1,4 +1,4 @@
-"""Rules of further keys of cgroup.conf and of files beside slurm.conf: that keys have the files they need, and that files have a reader.
+"""Rules of further keys of cgroup.conf and of files beside slurm.conf: keys have the files they need, and files have a reader.
 
 slurmctld waits a minute for a missing file, then does not start or refuses the reconfigure (26.05.5).
 """
@@ -65,7 +65,7 @@ def _check_cgroup(cluster: Cluster) -> list[Fault]:
 
 
 def _check_plugins(settings: Mapping[str, Stated], cluster: Cluster) -> list[Fault]:
-    """An image that the stack file names may have more plugins."""
+    """Checked for Slipway's image only: the user's own may have more plugins."""
     absent = [] if cluster.images.slurm else [(key, name) for name, key in ABSENT_PLUGINS.items() if key in settings]
     return [
         Fault(settings[key].path, f"Slipway's image has no plugin {name}. Name an image that has it in images.slurm.", ("cluster.images",))

@@ -27,7 +27,7 @@ def check_health_checks(cluster: Cluster, names: Names) -> list[Fault]:
 
 
 def _check_job(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]:
-    """Faults of what only checks that run as a job can have."""
+    """Faults of settings that only checks run as jobs can have."""
     faults: list[Fault] = []
     about = (f"{path}.check",)
     possible_per = KINDS[check.check].per
@@ -56,7 +56,7 @@ def _check_job(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]:
 
 
 def _check_order(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]:
-    """Faults of `after`: each check is there, looks at the same node sets, and does not wait for this one in turn."""
+    """Faults of `after`: unknown checks, checks of other node sets, and circles."""
     checks = {other_check.name: other_check for other_check in cluster.health_checks}
     faults = check_references(f"{path}.after", "health check", check.after, frozenset(checks))
     for at, name in enumerate(check.after):
@@ -74,7 +74,7 @@ def _check_order(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]
 
 
 def _before(name: str, checks: Mapping[str, HealthCheck]) -> set[str]:
-    """The check, and all that come before it."""
+    """The check, and all checks that come before it."""
     earlier: set[str] = set()
     waiting = [name]
     while waiting:
@@ -124,7 +124,7 @@ def _check_health_check(path: str, check: HealthCheck, cluster: Cluster, names: 
 
 
 def _check_log(path: str, check: HealthCheck) -> list[Fault]:
-    """Faults of what only the check of the kernel's log can have."""
+    """Faults of settings that only the check of the kernel's log can have."""
     if check.check != "kernel":
         kernel_keys = {"xids": check.xids, "ignoredXids": check.ignored_xids, "patterns": check.patterns}
         message = f'the {check.check} check does not read the kernel\'s log. Take it out, or set "check: kernel".'
@@ -137,7 +137,6 @@ def _check_log(path: str, check: HealthCheck) -> list[Fault]:
 
 
 def _check_nodes(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]:
-    """Faults of the states and platforms of nodes at which the check looks."""
     faults = check_distinct(f"{path}.nodeStates", check.node_states) + check_distinct(f"{path}.platforms", check.platforms)
     states = {*check.node_states}
     if not states:
@@ -160,7 +159,6 @@ def _check_nodes(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]
 
 
 def _check_wish(path: str, check: HealthCheck) -> list[Fault]:
-    """Faults of what a failure asks for."""
     if check.cause == "maintenance" and check.wish in ("reboot", "replace"):
         message = f"{check.wish} is for faults: maintenance is done by others. Say drain or none, or another cause."
         return [Fault(f"{path}.wish", message, (f"{path}.cause",))]

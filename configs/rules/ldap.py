@@ -27,7 +27,7 @@ _PORTS = {"ldap": "389", "ldaps": "636"}
 
 
 def _check_ports(ldap: Ldap) -> list[Fault]:
-    """Faults of a scheme on the port of the other: one side would wait for TLS, and the other for a greeting."""
+    """Faults of a scheme on the other scheme's port: one side would wait for TLS, and the other for a greeting."""
     faults: list[Fault] = []
     for at, uri in enumerate(ldap.uris):
         scheme = uri.partition("://")[0]

@@ -58,7 +58,7 @@ def check_node_sets(cluster: Cluster, names: Names) -> list[Fault]:
 
 
 def _check_count(path: str, node_set: NodeSet) -> list[Fault]:
-    """Faults of how many nodes: a set is fixed or elastic, and wholly so."""
+    """Faults of the number of nodes: a set is either fixed or elastic."""
     size, least, most = node_set.size, node_set.min, node_set.max
     about = (path,)  # another key may be meant for one of the three
     if size is None and least is None and most is None:
@@ -76,7 +76,6 @@ def _check_count(path: str, node_set: NodeSet) -> list[Fault]:
 
 
 def _check_replacing(path: str, node_set: NodeSet) -> list[Fault]:
-    """Faults of how nodes are updated and drained."""
     faults: list[Fault] = []
     update, drain = node_set.update, node_set.drain
     if update.type == "Maintenance" and update.reservation is None:
@@ -106,7 +105,7 @@ def _check_name(path: str, name: str, cluster: str) -> list[Fault]:
 
 
 def _check_pool_use(cluster: Cluster, path: str, pool: NodePool, machine: Machine) -> list[Fault]:
-    """Faults of the node sets on one pool, each and together."""
+    """Faults of the node sets on one pool, alone and together."""
     faults: list[Fault] = []
     sound: list[tuple[int, NodeSet, Shape]] = []
     for at, node_set in enumerate(cluster.node_sets):
@@ -166,7 +165,6 @@ def _check_gpus(path: str, node_set: NodeSet, pool: NodePool, machine: Machine, 
 
 
 def _check_mig(path: str, gpus: Gpus, machine_gpus: Gpu, about: tuple[str, ...]) -> list[Fault]:
-    """Faults of the instances that each GPU is divided into."""
     if not gpus.mig:
         return []
     if gpus.vendor != "nvidia":
@@ -180,14 +178,16 @@ def _check_mig(path: str, gpus: Gpus, machine_gpus: Gpu, about: tuple[str, ...])
     if slices > _MIG_SLICES:
         faults.append(Fault(path, f"needs {slices} slices of compute, and a GPU has {_MIG_SLICES}. Lower a count.", about))
     elif machine_gpus.memory_mib and memory_mib > machine_gpus.memory_mib * _MIG_ROUNDING:
-        capacity = f"{quoted(machine_gpus.model)} has {machine_gpus.memory_mib} MiB"
-        message = f"needs {memory_mib // 1000} GB, and {capacity}. Take the profiles of this model."
+        message = (
+            f"needs {memory_mib // 1000} GB, and {quoted(machine_gpus.model)} has {machine_gpus.memory_mib} MiB. "
+            "Take the profiles of this model."
+        )
         faults.append(Fault(path, message, about))
     return faults
 
 
 def _check_size(path: str, node_set: NodeSet, shape: Shape, pool: NodePool, machine: Machine, pool_path: str) -> list[Fault]:
-    """A fault when the pool cannot hold the set even alone."""
+    """A fault if the pool cannot hold the set even alone."""
     fits = _fits(shape, machine) * pool.max
     if node_set.ordinals <= fits:
         return []
@@ -202,8 +202,10 @@ def _check_size(path: str, node_set: NodeSet, shape: Shape, pool: NodePool, mach
 
 
 def _check_total(path: str, pool: NodePool, machine: Machine, sets: list[tuple[int, NodeSet, Shape]]) -> list[Fault]:
-    """Faults of sets that fit alone but not together: what is always up, and each elastic set at its largest beside that; elastic sets may
-    share what is left. Sums only: how pods are packed is Kubernetes' business.
+    """Faults of sets that fit alone but not together: what is always up, plus one elastic set at its largest. Elastic sets may share the
+    rest.
+
+    Compares sums only: Kubernetes decides how pods are packed.
     """
     has = {"CPUs": machine.cpus, "MiB of memory": machine.memory_mib, "GPUs": machine.gpus.count if machine.gpus else 0}
     always = sum((_need(shape, _least(node_set)) for _, node_set, shape in sets), Counter[str]())
@@ -236,7 +238,7 @@ def _need(shape: Shape, nodes: int) -> Counter[str]:
 
 
 def _fits(shape: Shape, machine: Machine) -> int:
-    """How many such nodes one machine can hold."""
+    """How many nodes of this shape one machine can hold."""
     by_gpus = machine.gpus.count // shape.gpu_count if machine.gpus and shape.gpu_count else machine.cpus
     return min(machine.cpus // shape.cpus, machine.memory_mib // shape.memory_mib, by_gpus)
 

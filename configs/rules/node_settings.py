@@ -1,7 +1,7 @@
-"""Rules of what a node set adds to its nodes' line of slurm.conf: cores, CPUs and memory kept from jobs, against what the node has.
+"""Rules of a node set's additions to its line in slurm.conf: cores, CPUs and memory kept from jobs, compared with what the node has.
 
-slurmctld starts with most of these mistakes and quietly takes another value: CoreSpecCount 1, CpuSpecList none, MemSpecLimit 0. Source:
-_create_conf_node of Slurm's src/common/read_config.c, and _set_gpu_spec of src/slurmctld/node_mgr.c for RestrictedCoresPerGPU.
+slurmctld accepts most of these mistakes and silently uses another value. Source: _create_conf_node of Slurm's src/common/read_config.c, and
+_set_gpu_spec of src/slurmctld/node_mgr.c for RestrictedCoresPerGPU.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ MOST_GPUS = 1024
 
 
 def check_node_settings(path: str, node_set: NodeSet, shape: Shape, sources: tuple[str, ...]) -> list[Fault]:
-    """Faults of `slurmd` against the shape of the set's nodes. `sources`: paths that the shape comes from, besides the set's own."""
+    """Faults of `slurmd` compared with the shape of the set's nodes. `sources`: paths outside the set that the shape comes from."""
     settings = readable(node_set.slurmd, NODE_VALUES)
     about = (f"{path}.cpus", f"{path}.memoryMiB", f"{path}.gpus", *sources)
 
@@ -49,7 +49,6 @@ def check_node_settings(path: str, node_set: NodeSet, shape: Shape, sources: tup
 
 
 def _restricted_mistake(cores: int, shape: Shape) -> str:
-    """What is wrong with so many cores kept for each GPU; empty when nothing is."""
     if not shape.gpu_count:
         return "is for nodes with GPUs, and this set has none. Leave it out."
     near = gpu_sockets(shape)
@@ -63,7 +62,6 @@ def _restricted_mistake(cores: int, shape: Shape) -> str:
 
 
 def _check_sockets(path: str, shape: Shape, about: tuple[str, ...]) -> list[Fault]:
-    """Faults of the socket beside each GPU, where the user gives them."""
     sockets = shape.gpus.sockets if shape.gpus else ()
     if not sockets:
         return []
@@ -91,5 +89,5 @@ def _list_mistake(text: str, cpus: int) -> str | None:
 
 
 def _span(first: int, last: int, most: int) -> set[int]:
-    """The numbers of a range, as far as they can matter: none but the last beyond the node's CPUs."""
+    """The numbers of a range; of those beyond the node's CPUs, only the last."""
     return {*range(first, min(last, most) + 1), last}

@@ -56,7 +56,7 @@ def _check_partition(path: str, partition: Partition, names: Names) -> list[Faul
 
 
 def _check_power(path: str, partition: Partition, cluster: Cluster) -> list[Fault]:
-    """A fault where Slurm would power down nodes that should stay up: PowerDownOnIdle respects neither SuspendTime nor SuspendExcNodes."""
+    """A fault if Slurm would power down nodes that should stay up: PowerDownOnIdle respects neither SuspendTime nor SuspendExcNodes."""
     key = next((key for key, value in partition.settings.items() if key.lower() == "powerdownonidle" and value.upper() == "YES"), None)
     stay = [
         node_set.name

@@ -41,7 +41,7 @@ def check_partition_settings(cluster: Cluster, names: Names) -> list[Fault]:
 
 
 def shapes_of(cluster: Cluster, partition: Partition) -> list[tuple[Shape, int]]:
-    """The kinds of nodes of a partition with the memory that each keeps from jobs, as far as their machines are known."""
+    """The shapes of a partition's nodes, each with the MiB kept from jobs, as far as their machines are known."""
     pools = {pool.name: pool for pool in reversed(cluster.node_pools)}
     sets = [node_set for node_set in cluster.node_sets if node_set.name in partition.node_sets and node_set.pool in pools]
     return [
@@ -50,7 +50,7 @@ def shapes_of(cluster: Cluster, partition: Partition) -> list[tuple[Shape, int]]
 
 
 def _check_default_memory(cluster: Cluster) -> list[Fault]:
-    """A fault where the memory that a job gets for one CPU is more than any node of a partition has."""
+    """A fault if a job's default memory for one CPU is more than any node of a partition has."""
     default = cluster.slurm.default_memory_per_cpu_mib
     for at, partition in enumerate(cluster.partitions):
         has_own = any(known(key, ("DefMemPerCPU", "DefMemPerNode")) for key in partition.settings)
@@ -62,7 +62,7 @@ def _check_default_memory(cluster: Cluster) -> list[Fault]:
 
 
 def _amount(settings: Given, key: str) -> float | None:
-    """The number that a setting gives; None where it is not given, unreadable, or 0, which is none."""
+    """The number of a setting; None if it is missing, unreadable or 0, which means no limit."""
     if key not in settings:
         return None
     value = settings[key][1]
@@ -146,7 +146,7 @@ def _select_mistakes(settings: Given, cluster: Cluster) -> list[tuple[str, str]]
 
 
 def _check_names(path: str, settings: Given, partition: Partition, cluster: Cluster, names: Names) -> list[Fault]:
-    """Faults of names in settings that are not there. Where the file says nothing of accounts or QOS, an administrator keeps them."""
+    """Faults of unknown names in settings. If the file lists no accounts or QOS, an administrator keeps them in Slurm."""
     accounting = cluster.accounting
     declared = accounting.model_fields_set
     accounts: Known = None

@@ -1,4 +1,4 @@
-"""Rules of preemption: the cluster, its partitions and its QOS have to say the same of it, or slurmctld does not start, or nothing happens.
+"""Rules of preemption: the cluster, its partitions and its QOS must agree, or slurmctld does not start, or nothing is preempted.
 
 Source: slurm.conf(5), PreemptMode and PreemptType; _validate_and_set_defaults of Slurm's src/common/read_config.c.
 """

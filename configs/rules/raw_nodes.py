@@ -11,7 +11,7 @@ from slurm.hostlists import HostlistError, expand
 
 
 def node_names(text: str) -> list[str] | None:
-    """The nodes that a raw line names; None where the text is no list that Slurm and this check read alike."""
+    """The nodes that a raw line names; None for a text that Slurm and this check may read differently."""
     if re.fullmatch(r"[A-Za-z0-9._,\[\]-]+", text, re.ASCII) is None:
         return None
     try:
@@ -40,13 +40,13 @@ def check_raw_references(path: str, first: str, pairs: list[tuple[str, str]], cl
 
 
 def _raw_names(cluster: Cluster, key: str) -> set[str] | None:
-    """The names that raw lines of a kind give; None where one of them cannot be read here."""
+    """The names that raw lines of a kind declare; None if one of them cannot be read here."""
     first = [pairs[0] for line in cluster.slurm.raw if (pairs := pairs_of(line))]
     name_lists = [node_names(value) for line_key, value in first if known(line_key, (key,))]
     return None if None in name_lists else {name for names in name_lists for name in names or ()}
 
 
 def _is_of_a_set(name: str, cluster: Cluster) -> bool:
-    """True for a node of a set, as large as the set is now."""
+    """True for a node within the set's current size."""
     base, _, number = name.rpartition("-")
     return number.isdecimal() and any(node_set.name == base and int(number) < node_set.ordinals for node_set in cluster.node_sets)

@@ -70,7 +70,6 @@ def _not_for_elastic(path: str, within: str, why: str) -> Fault:
 
 
 def _check_name(cluster: Cluster, path: str, node_set: NodeSet, within: str, name: str) -> list[Fault]:
-    """That the set has a health check of that name."""
     checks = {check.name: check for check in cluster.health_checks}
     check = checks.get(name)
     if check is None:
@@ -92,7 +91,7 @@ def _check_name(cluster: Cluster, path: str, node_set: NodeSet, within: str, nam
 
 
 def _check_jobs(cluster: Cluster, path: str, node_set: NodeSet, within: str, names: Sequence[str]) -> list[Fault]:
-    """That the controller can start these checks, one after another."""
+    """Faults of checks that the controller could not start one after another."""
     faults = check_distinct(within, names)
     checks = {check.name: check for check in cluster.health_checks}
     for at, name in enumerate(names):
@@ -120,8 +119,7 @@ def _check_jobs(cluster: Cluster, path: str, node_set: NodeSet, within: str, nam
 
 
 def _before(check: HealthCheck, checks: Mapping[str, HealthCheck]) -> list[str]:
-    """The checks that come before this one (`after`), in the order in which they run. One that does not exist, or a circle, is told where
-    the checks are."""
+    """The checks that come before this one (`after`), in running order. Unknown checks and circles are reported elsewhere."""
     earlier: list[str] = []
     visited = {check.name}
 

@@ -16,7 +16,7 @@ _FIELDS: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
 
 
 def schedule_mistake(schedule: str) -> str | None:
-    """What is wrong with a cron schedule, or None. Source: Kubernetes' CronJob `schedule`: five fields, no time zone in it."""
+    """The mistake in a cron schedule, or None. Source: Kubernetes' CronJob `schedule`: five fields, without a time zone."""
     fields = schedule.split(" ")
     if len(fields) != len(_FIELDS):
         return f'{quoted(schedule)} is not a cron schedule of five fields, such as "*/15 * * * *" for every quarter of an hour.'
@@ -29,7 +29,7 @@ def schedule_mistake(schedule: str) -> str | None:
 
 
 def _never(schedule: str, fields: list[str]) -> str | None:
-    """A date that no month of the schedule has, such as the 30th of February. A day of the week beside it would be another way to run."""
+    """A day that no month of the schedule has, such as the 30th of February. With a day of the week, the schedule runs anyway."""
     day, month, weekday = fields[2:]
     if weekday != "*" or not day.isdecimal() or "/" in month or "-" in month or "*" in month:
         return None

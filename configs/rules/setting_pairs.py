@@ -12,7 +12,7 @@ _SLURM_PORTS = (ports.SLURMCTLD, ports.SLURMD, ports.SLURMDBD, ports.SLURMRESTD)
 
 
 def check_pairs(cluster: Cluster) -> list[Fault]:
-    """Faults of settings that contradict each other, or that do nothing alone."""
+    """Faults of settings that contradict each other, or that have no effect alone."""
     settings = stated(cluster)
 
     def number(key: str, default: int) -> int:
@@ -66,7 +66,7 @@ def _port_mistakes(text: str) -> list[str]:
 
 
 def _node_mistakes(text: str, cluster: Cluster) -> list[str]:
-    """What is wrong with a list of nodes to keep up; `:4` behind it is how many of them."""
+    """Mistakes in a list of nodes to keep up. A `:4` after the list is how many of them."""
     try:
         names = expand(text.rpartition(":")[0] if ":" in text else text)
     except HostlistError:

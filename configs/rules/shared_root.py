@@ -49,7 +49,7 @@ def _check_carrying(root: Root, names: list[str]) -> list[Fault]:
 
 
 def _ring(name: str, sources: dict[str, str | None]) -> list[str]:
-    """The ring of versions that carry from each other, starting with `name`; empty where the chain ends."""
+    """The ring of versions that carry from each other, starting with `name`; empty if the chain ends."""
     way = [name]
     while (source := sources.get(way[-1])) is not None:
         if source == name:

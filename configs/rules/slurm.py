@@ -73,7 +73,7 @@ def check_slurm(cluster: Cluster) -> list[Fault]:
 
 
 def _check_scheduler_parameters(items: tuple[str, ...]) -> list[Fault]:
-    """Faults of items that Slurm would not find, or find twice: it takes the first."""
+    """Faults of items that Slurm does not know, and of repeated ones: Slurm takes the first."""
     path = "cluster.slurm.schedulerParameters"
     faults: list[Fault] = []
     for at, item in enumerate(items):
@@ -125,7 +125,7 @@ def _check_settings(cluster: Cluster, own_settings: dict[str, str]) -> list[Faul
 
 
 def _check_prolog_time(cluster: Cluster) -> list[Fault]:
-    """A limit on prologs that would end the wait for nodes of an elastic set. Slurm takes that for a failure and requeues the job."""
+    """Faults of limits on prologs that would end the wait for elastic nodes: Slurm takes that for a failure and requeues the job."""
     lines = [(f"cluster.slurm.raw[{at}]", pairs_of(line) or []) for at, line in enumerate(cluster.slurm.raw)]
     settings = [(f"cluster.slurm.settings.{key}", key, value) for key, value in cluster.slurm.settings.items()]
     settings += [(path, key, value) for path, pairs in lines for key, value in pairs]
@@ -164,7 +164,7 @@ def _check_raw(cluster: Cluster, own_settings: dict[str, str]) -> list[Fault]:
 
 
 def _item_mistakes(name: str, value: str) -> list[str]:
-    """Why items may not be added to a list that Slipway renders."""
+    """Why a user may not add these items to a list that Slipway renders."""
     reasons = RESERVED_ITEMS.get(name, {})
     keys = [item.partition("=")[0] for item in value.split(",")]
     refused = [f"{word} is not possible here: {reasons[item]}. Leave it out." for word in keys if (item := known(word, reasons))]
@@ -184,7 +184,7 @@ def _undone(name: str, value: str) -> str | None:
 
 
 def _check_pair(path: str, key: str, value: str, rendered: dict[str, str], seen: dict[str, int], at: int) -> list[Fault]:
-    """Faults of a raw line that sets a key of the whole cluster."""
+    """Faults of a raw line that sets a cluster-wide key."""
     name = known(key, GLOBAL_KEYS)
     if name is None:
         return [Fault(path, f"Slurm knows no key {quoted(key)} in slurm.conf. {did_you_mean(key, GLOBAL_KEYS, 'See slurm.conf(5).')}")]
@@ -210,7 +210,7 @@ _NAMING = ("NodeName", "NodeHostname", "NodeAddr", "BcastAddr", "NodeSet", "Down
 
 
 def _check_naming(path: str, pairs: list[tuple[str, str]], cluster: Cluster) -> list[Fault]:
-    """Faults of nodes that a raw line names: they are node sets' own, or no list of nodes."""
+    """Faults of nodes that a raw line declares: names that belong to node sets, and texts that are no list of nodes."""
     faults: list[Fault] = []
     taken = {partition.name.lower() for partition in cluster.partitions}
     for key, value in pairs:
@@ -241,7 +241,7 @@ def _check_naming(path: str, pairs: list[tuple[str, str]], cluster: Cluster) -> 
 
 
 def _check_line(path: str, first: str, pairs: list[tuple[str, str]], cluster: Cluster) -> list[Fault]:
-    """Faults of a raw line that adds a node, a partition or the like."""
+    """Faults of a raw line that adds a node, a partition or similar."""
     faults: list[Fault] = []
     value = pairs[0][1]
     keys = {"NodeName": NODE_KEYS, "PartitionName": PARTITION_KEYS}.get(first)

@@ -1,7 +1,6 @@
-"""What values Slurm 26.05 can read: numbers, truth values, times and words, by key. A value that it cannot read makes it refuse the file.
+"""The values that Slurm 26.05 can read, by key: numbers, booleans, times and words. Slurm refuses a file with any other value.
 
-Source: Slurm's own parser and the checks behind it; tests/slurm/test_types.py has both read values around each bound of this table, and
-finds keys that are missing here. Left out: keys with a grammar of their own (lists, host names, paths, CPU frequencies).
+Source: Slurm's parser; tests/slurm/test_types.py compares every bound with it. Keys with their own grammar (lists, paths) are left out.
 """
 
 import re
@@ -83,8 +82,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Items:
-    """Words with commas between them, whatever their case; some with a value behind `=`. Of many lists Slurm looks for the words that it
-    knows, and is silent about the others."""
+    """Comma-separated words, case-insensitive, some with a value after `=`. Slurm often ignores words that it does not know."""
 
     flags: tuple[str, ...]
     valued: Mapping[str, "Number | Words | Text"] = field(default_factory=dict[str, "Number | Words | Text"])
@@ -99,7 +97,7 @@ class Items:
         return all(self.mistake(item) is None for item in items) and len({_word(item) for item in items}) == len(items)
 
     def mistake(self, item: str) -> str | None:
-        """Why Slurm would not heed one item, or not as it is meant; None where it does."""
+        """Why Slurm would ignore or misread one item; None if it reads it."""
         word, sign, item_value = item.partition("=")
         if retired := known(word, self.retired):
             return f"{retired} {self.retired[retired]}"
@@ -199,7 +197,7 @@ PARTITION_TYPES: Mapping[str, Type] = {
 
 
 def unreadable(key: str, value: str, types: Mapping[str, Value]) -> str | None:
-    """Why Slurm could not read the value of a key, and what would do; None where it can, or where the key is not in the table."""
+    """Why Slurm cannot read a key's value, and what it can read; None if it can, or if the key is not in the table."""
     name = known(key, types)
     if name is None or types[name].reads(value):
         return None
@@ -213,7 +211,7 @@ def unreadable(key: str, value: str, types: Mapping[str, Value]) -> str | None:
 
 
 def readable(settings: Mapping[str, str], types: Mapping[str, Value]) -> dict[str, tuple[str, str]]:
-    """The settings of a line that Slurm can read, by Slurm's spelling: the user's spelling and the value. Others are told elsewhere."""
+    """The settings of a line that Slurm can read, by Slurm's spelling: the user's spelling and the value. Others are reported elsewhere."""
     return {known(key, types) or key: (key, value) for key, value in settings.items() if unreadable(key, value, types) is None}
 
 
@@ -225,8 +223,8 @@ def unreadable_pairs(pairs: Iterable[tuple[str, str]], types: Mapping[str, Value
 def check_settings(
     path: str, kind: str, settings: Mapping[str, str], keys: frozenset[str], own_keys: frozenset[str], types: Mapping[str, Value]
 ) -> list[Fault]:
-    """Faults of further keys of a node or partition line (`kind`): unknown to Slurm, Slipway's own, there twice in another case, or with a
-    value that Slurm cannot read."""
+    """Faults of further keys of a node or partition line (`kind`): unknown to Slurm, Slipway's own, repeated in another case, or
+    unreadable."""
     faults: list[Fault] = []
     for key, value in settings.items():
         name = known(key, keys)

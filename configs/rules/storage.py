@@ -1,4 +1,4 @@
-"""Rules of storage: one source each, no two at one place, and nothing over the system's own folders."""
+"""Rules of storage: one source for each volume, no two volumes at one place, and none over the system's folders."""
 
 import posixpath
 from collections.abc import Iterable, Mapping
@@ -38,7 +38,7 @@ def check_storage(cluster: Cluster) -> list[Fault]:
 
 
 def check_options(path: str, options: tuple[str, ...]) -> list[Fault]:
-    """Faults of mount options of NFS: the kernel takes the last of several that say different things, or refuses the mount."""
+    """Faults of NFS mount options: if several contradict each other, the kernel takes the last or refuses the mount."""
     faults = check_distinct(path, options)
     met: dict[str, str] = {}
     for at, option in enumerate(options):
@@ -52,7 +52,7 @@ def check_options(path: str, options: tuple[str, ...]) -> list[Fault]:
 
 
 def _check_writable(path: str, nfs: Nfs, is_read_only: bool) -> list[Fault]:
-    """A fault where a mount option takes away what the config promises."""
+    """A fault if a mount option contradicts what the config promises."""
     if is_read_only or "ro" not in nfs.options:
         return []
     remedy = "Say readOnly: true as well" if ".mounts[" in path else "Users write there"
@@ -95,12 +95,12 @@ def _check_source(path: str, source: Source, protected: bool) -> list[Fault]:
 
 
 def _is_nodes_own(place: str) -> bool:
-    """True for a folder of the node's own programs, and for what holds such a folder."""
+    """True for a folder of the node's own programs, and for its parents."""
     return place == "/root" or any(_below(place, [folder]) or _below(folder, [place]) for folder in _NODES_OWN)
 
 
 def _check_disk(path: str, source: Source, cluster: Cluster) -> list[Fault]:
-    """A disk is mounted by one machine at a time, so all that mounts it has to be there."""
+    """Only one machine at a time can mount a disk, so everything that mounts it must be on that machine."""
     if source.disk is None:
         return []
     remedy = "Take a source that many nodes can mount (docs/storage.md)"
@@ -119,7 +119,7 @@ def _check_disk(path: str, source: Source, cluster: Cluster) -> list[Fault]:
 
 
 def _check_sharing(volumes: dict[str, Source]) -> list[Fault]:
-    """Two volumes over the same folder, or inside each other, would mix their files, and neither could be protected alone."""
+    """Two volumes over the same folder, or one inside the other, would mix their files and could not be protected separately."""
     faults: list[Fault] = []
     before: list[tuple[str, tuple[str, str], str]] = []
     for path, source in volumes.items():
@@ -141,7 +141,7 @@ def _check_sharing(volumes: dict[str, Source]) -> list[Fault]:
 
 
 def _places(source: Source) -> list[tuple[tuple[str, str], str]]:
-    """Where files of a volume are that exist before the stack does: the kind of place with its host, and the path there, as it is meant."""
+    """The normalised places of a volume's existing files: the kind of place with its host, and the path there."""
     places = [(("hostPath", ""), source.host_path), (("claim", ""), source.claim)]
     if source.nfs:
         places.append((("nfs", source.nfs.server.lower().rstrip(".")), posixpath.normpath(f"/{source.nfs.path.strip('/')}")))
@@ -159,10 +159,9 @@ def _check_places(mount_paths: list[str]) -> list[Fault]:
 
 
 def check_place(path: str, place: str, others: Mapping[str, str], is_disk: bool = False) -> list[Fault]:
-    """Faults of a place in the pods: over a folder that is there already, or over one of `others` (path in the config to place).
+    """Faults of a place in the pods: over an existing folder, or over one of `others` (path in the config to place).
 
-    A node's own disk (`is_disk`) may take the place of jobs' private /tmp, or of images of containers; whatever else were there would be
-    mounted twice.
+    Only a node's own disk (`is_disk`) may take the place of jobs' private /tmp or of container images.
     """
     faults: list[Fault] = []
     taken = next((what for folder, what in _TAKEN.items() if _below(place, [folder])), None)

@@ -1,7 +1,6 @@
-"""The shape of a stack file: what pydantic refuses, in plain English, and a config that is whole all the same.
+"""The shape of a stack file: pydantic's errors in plain English, and a complete config all the same.
 
-Every refused part is replaced by a stand-in of the right type, in its place, so that the other rules can look at all the rest in the same
-run and still point at the right lines. The stand-ins never leave the loader: with a single fault there is no cluster.
+A stand-in of the right type replaces every refused part, so that the other rules can run too. With a fault the loader returns no cluster.
 """
 
 import re
@@ -55,7 +54,7 @@ Location = tuple[str | int, ...]
 
 
 def read_structure(data: dict[str, Any]) -> tuple[Cluster, list[Fault]]:
-    """The cluster that `data` describes, whole by stand-ins where faults are given beside it. Changes `data`; raises for none."""
+    """The cluster that `data` describes, with stand-ins where there are faults. Changes `data`; raises nothing."""
     faults: dict[str, Fault] = {}
     for _ in range(_ROUNDS):
         try:
@@ -81,7 +80,7 @@ def spelled(location: Sequence[str | int]) -> str:
 
 
 def order_of(path: str) -> tuple[object, ...]:
-    """A key that sorts faults as their paths stand in the models, whose order is that of the example files."""
+    """A key that sorts faults in the order of the models, which is that of the example files."""
     parts = re.findall(r"[^.\[\]]+", path)[1:]
     keys = _keys_at(())
     first = keys.index(parts[0]) if parts and parts[0] in keys else -1
@@ -89,7 +88,7 @@ def order_of(path: str) -> tuple[object, ...]:
 
 
 def plain_data(raw: object) -> tuple[dict[str, Any], list[Fault]]:
-    """A copy in mappings, lists and scalars with text as keys; what cannot be copied is a fault, for YAML can hold loops and other keys."""
+    """A copy in mappings, lists and scalars with text keys. Anything else is a fault: YAML can hold loops and other keys."""
     if raw is None or raw == {}:
         return {}, [Fault(ROOT, "is empty. Pulumi.dev.yaml is an example to start from.")]
     if not isinstance(raw, Mapping):
@@ -116,7 +115,7 @@ def plain_data(raw: object) -> tuple[dict[str, Any], list[Fault]]:
 
 
 def _without_echoes(faults: Iterable[Fault]) -> list[Fault]:
-    """Leaves out what another fault explains: "is missing" of a key misspelled beside it, "is empty" of a list with refused elements."""
+    """Leaves out faults that another explains: "is missing" beside its misspelling, "is empty" of a list with refused elements."""
     faults = list(faults)
     meant = {fault.depends[0] for fault in faults if fault.depends}
 
@@ -218,7 +217,7 @@ def bare_type(annotation: Any) -> Any:
 
 
 def _step(annotation: Any, part: str | int) -> tuple[Any, FieldInfo | None]:
-    """The type one step further: a model's field, a list's element, a mapping's value."""
+    """The type of a part: of a model's field, a list's element or a mapping's value."""
     bare = bare_type(annotation)
     if isinstance(bare, type) and issubclass(bare, BaseModel):
         field = next((candidate for candidate in bare.model_fields.values() if candidate.alias == part), None)
@@ -254,7 +253,7 @@ def _keys_at(location: Sequence[str | int]) -> list[str]:
 
 
 def _mend(data: dict[str, Any], error: ErrorDetails) -> None:
-    """Deletes what is not needed, and replaces what is, at the place of an error."""
+    """Deletes the part at the place of an error, or replaces it if it is required."""
     location: Location = error["loc"]
     if location and location[-1] == "[key]":
         location = location[:-1]
@@ -278,7 +277,7 @@ def _mend(data: dict[str, Any], error: ErrorDetails) -> None:
 
 
 def _stand_in(annotation: Any) -> Any:
-    """The plainest value that the type takes."""
+    """The simplest value of the type."""
     bare = bare_type(annotation)
     if isinstance(bare, type) and issubclass(bare, BaseModel):
         fields = bare.model_fields.items()

@@ -1,7 +1,7 @@
-"""Rules of TRES in slurm.conf: that what weights and lists name is there to be counted.
+"""Rules of TRES in slurm.conf: Slurm counts every TRES that weights and lists name.
 
-Limits of accounts and QOS have rules of their own in `accounts`. Source: slurm.conf(5), AccountingStorageTRES and PriorityWeightTRES;
-slurmctld does not start with a weight for what it does not track (26.05.5: not a configured TRES type).
+Source: slurm.conf(5), AccountingStorageTRES and PriorityWeightTRES; slurmctld does not start with a weight for a TRES that it does not
+track (26.05.5: not a configured TRES type).
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def check_tres(cluster: Cluster) -> list[Fault]:
 
 
 def _given(cluster: Cluster) -> Iterator[tuple[str, str, str]]:
-    """Each list of TRES: its path, Slurm's key, and the value."""
+    """Each list of TRES: its path, Slurm's key and the value."""
     for name, setting in stated(cluster).items():
         if name in (*_WEIGHTS, _LIST):
             yield setting.path, name, setting.value
@@ -53,7 +53,7 @@ def _given(cluster: Cluster) -> Iterator[tuple[str, str, str]]:
 
 
 def _mistake(name: str, tracked: Known) -> str | None:
-    """What is wrong with the name of a weight: no TRES, or one that nothing counts here."""
+    """The mistake in the name of a weight: no TRES, or one that nothing counts here."""
     if not tres.is_tres(name):
         return f"{quoted(name)} is no TRES. {did_you_mean(name, tracked or tres.ALWAYS)}"
     if tracked is not None and name not in tracked:
@@ -62,7 +62,6 @@ def _mistake(name: str, tracked: Known) -> str | None:
 
 
 def _list_mistake(name: str, gres: set[str] | None) -> str | None:
-    """What is wrong with a name to be tracked."""
     if not tres.is_tres(name):
         return f"{quoted(name)} is no TRES. {did_you_mean(name, tres.ALWAYS, 'Name one such as license/matlab or fs/lustre.')}"
     resource = tres.gres_of(name)
@@ -72,7 +71,7 @@ def _list_mistake(name: str, gres: set[str] | None) -> str | None:
 
 
 def _gres(cluster: Cluster) -> set[str] | None:
-    """The generic resources of the cluster's nodes; None where raw lines or settings may add others."""
+    """The generic resources of the cluster's nodes; None if raw lines or settings may add others."""
     raw = [key for line in cluster.slurm.raw for key, _ in pairs_of(line) or ()]
     if any(known(key, ("GresTypes", "Gres")) for key in (*raw, *cluster.slurm.settings)):
         return None
