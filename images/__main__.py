@@ -1,6 +1,4 @@
-"""`python -m images build|tag|archive|push`: makes the images, names them, says where they are, brings them to a registry.
-
-`settings` says what a root needs of this machine.
+"""`python -m images build|tag|archive|push`: builds, names and pushes the images. `settings` prints what a root needs of this machine.
 
 Steps go to stderr, the answer to stdout.
 """
@@ -110,7 +108,7 @@ def settings(no_proxy: Annotated[str, typer.Option(help="what is asked without t
 
 
 def _known(names: list[str] | None) -> list[str]:
-    """The names as given, or the default. Ends the program for one that is none."""
+    """The names as given, or the default. Ends the program for an unknown one."""
     chosen = names or ["slurm"]
     for name in chosen:
         if name not in store.names():

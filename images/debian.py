@@ -40,7 +40,7 @@ def apt_settings(dump: str) -> list[str]:
 
 
 def debian_mirror(index_targets: str) -> str:
-    """The mirror of Debian's main archive, from lines of LABEL, COMPONENT and REPO_URI. Raises BuildError where the machine has none."""
+    """The mirror of Debian's main archive, from lines of LABEL, COMPONENT and REPO_URI. Raises BuildError if there is none."""
     for line in index_targets.splitlines():
         label, component, uri = line.split(" ", 2)
         if (label, component) == ("Debian", "main"):

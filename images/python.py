@@ -1,6 +1,6 @@
-"""What a build takes from the machine it runs on to install Python packages: pip's settings, and the certificates that it trusts.
+"""The machine's settings for installing Python packages in a build: pip's settings and the certificates that it trusts.
 
-Both go into the build as secrets, so that neither stays in the image.
+Both are secrets of the build, so neither stays in the image.
 """
 
 import configparser
@@ -19,7 +19,7 @@ _LINE = re.compile(r"(?P<section>[^.]+)\.(?P<key>[a-z-]+)='(?P<value>.*)'")
 
 
 def pip_settings(listing: str) -> str:
-    """Of `pip config list`, what says how to reach a package index, as a pip.conf. The environment wins, as it does in pip."""
+    """The settings of `pip config list` that reach a package index, as a pip.conf. As in pip, the environment wins."""
     settings = [setting for line in listing.splitlines() if (setting := _LINE.fullmatch(line))]
     settings.sort(key=lambda setting: (setting["section"] == ":env:", setting["section"] == "install"))
     carried = {setting["key"]: setting["value"].replace("\\n", "\n") for setting in settings if setting["key"] in _CARRIED}

@@ -32,7 +32,7 @@ def archive(name: str) -> Path:
 
 
 def base_archive(made_from: Sequence[str]) -> Path:
-    """Where the root file system that was bootstrapped last is kept, by the mirror and the settings that it was made with."""
+    """The path of the last bootstrapped root file system, by the mirror and the settings that it was made with."""
     return cache() / f"base-{hashlib.sha256(chr(0).join(made_from).encode()).hexdigest()[:12]}.tar"
 
 
@@ -54,7 +54,7 @@ def prune(name: str) -> None:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Gives the archive a second name, by link where the file system allows; the target is whole or absent at any time."""
+    """Gives the archive a second name, by link if possible. The target is whole or absent at any time."""
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{target.name}.partial")
     partial.unlink(missing_ok=True)

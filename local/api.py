@@ -48,10 +48,9 @@ class Api:
         self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
 
     def wait_for_nodes(self, since: Mapping[Node, datetime | None], timeout_s: float) -> None:
-        """Returns when all nodes are Ready, by a report younger than `since` where that is given, and have their GPUs.
+        """Returns when all nodes are Ready, by a report later than `since` if given, and have their GPUs.
 
-        A kubelet that registers takes away capacity that no device plugin reports, so GPUs are given only after it has reported,
-        and looked for once more.
+        A kubelet that registers removes capacity that no device plugin reports, so GPUs are added after its report and checked again.
         """
 
         def settled() -> bool:

@@ -1,6 +1,6 @@
 """The control groups of the local cluster: `/slipway/host` for the control plane, `/slipway/<node>` for a node's programs and pods.
 
-They are also how leftovers are found: whatever runs below `/slipway` was started by this cluster, and nothing else can be there.
+They also identify leftovers: this cluster started every process below `/slipway`.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ OURS = "slipway"
 
 
 def find_hierarchies(mountinfo: str) -> list[Path]:
-    """Where cgroups are mounted: /sys/fs/cgroup with v2; one path a controller with v1, where v2 may be beside them as `unified`."""
+    """Where cgroups are mounted: /sys/fs/cgroup with v2; with v1 one path per controller, and maybe v2 as `unified`."""
     points: list[Path] = []
     for line in mountinfo.splitlines():
         left, _, right = line.partition(" - ")
@@ -42,7 +42,7 @@ def missing_controllers(points: list[Path], v2_controllers: str) -> list[str]:
 
 
 def tracking(points: list[Path]) -> Path:
-    """The hierarchy that we look into to find processes: the unified one, or v1's memory, which every pod is in."""
+    """The hierarchy to find processes in: the unified one, or v1's memory, which contains every pod."""
     return ROOT if is_v2(points) else next(path for path in points if "memory" in path.name.split(","))
 
 
@@ -99,7 +99,7 @@ def remove(cgroup: str = OURS, timeout_s: float = 5) -> list[Path]:
 
 
 def _open_for_children(path: Path) -> None:
-    """With v2, a group's controllers reach the groups below only when they are switched on."""
+    """With v2, a group's controllers reach its subgroups only if they are enabled."""
     control = path / "cgroup.subtree_control"
     if not control.exists():
         return
@@ -111,7 +111,7 @@ def _open_for_children(path: Path) -> None:
 
 
 def _inherit_cpuset(path: Path) -> None:
-    """With v1, a new cpuset is empty and nothing can run in it until it is given its parent's."""
+    """With v1, a new cpuset is empty, and nothing can run in it until it gets its parent's."""
     for name in ("cpuset.cpus", "cpuset.mems"):
         if not (path / name).read_text().strip():
             (path / name).write_text((path.parent / name).read_text())

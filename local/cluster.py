@@ -38,7 +38,7 @@ from local.steps import Step, Steps
 
 @dataclass(frozen=True)
 class Health:
-    """What `status` shows: programs by name and whether they run, and nodes by name and whether they are Ready (None: no answer)."""
+    """What `status` shows: whether each program runs, and whether each node is Ready (None: no answer)."""
 
     programs: dict[str, bool]
     nodes: dict[str, bool] | None
@@ -50,7 +50,7 @@ class Health:
 
 
 def up(paths: Paths, console: Console) -> None:
-    """Makes or completes the cluster. Raises LocalError; what was done stays, and a further `up` goes on from there."""
+    """Makes or completes the cluster. Raises LocalError; what is done stays, and the next `up` resumes."""
     steps = Steps(console)
     cache = Cache(paths.cache)
     with steps.step("Machine") as step:
@@ -91,11 +91,10 @@ def build_programs(paths: Paths, console: Console) -> None:
 
 
 def down(paths: Paths, console: Console, *, any_checkout: bool = False) -> None:
-    """Ends what `up` started, by recorded process and control group, and removes its network, mounts, settings and state. With
-    `any_checkout`, what another checkout started, too.
+    """Ends what `up` started, by recorded process and control group, and removes its network, mounts, settings and state.
 
-    Data in volumes of the StorageClass `local-path` (`.slipway/volumes`) goes with it; data in host paths stays where it is, and so do
-    built programs, logs and the images that were in use. Raises LocalError when this is not root's or not this checkout's cluster.
+    Volumes of the StorageClass `local-path` (`.slipway/volumes`) are removed. Host paths, built programs, logs and images in use stay. With
+    `any_checkout`, another checkout's cluster goes too. Raises LocalError without root, or if the cluster is another checkout's.
     """
     steps = Steps(console)
     if os.geteuid() != 0:
@@ -124,7 +123,7 @@ def down(paths: Paths, console: Console, *, any_checkout: bool = False) -> None:
 
 
 def load_image(archive: Path, paths: Paths, console: Console, files: Mapping[str, str]) -> None:
-    """Makes an archive's image known to every node, with files added by their paths. Raises LocalError when the cluster is not up."""
+    """Makes an archive's image known to every node, with `files` added by path. Raises LocalError if the cluster is down."""
     if not paths.kubeconfig.exists():
         raise LocalError("the local cluster is down; start it with: python -m local up")
     with Steps(console).step(archive.name) as step, _exclusive(paths, console):
@@ -146,7 +145,7 @@ def health(paths: Paths) -> Health:
 
 
 def _start(paths: Paths, programs: dict[str, Path], steps: Steps) -> list[str]:
-    """Everything after the programs are there. Gives the names of what had to be started."""
+    """Starts the rest once the programs are there. Gives the names of what had to be started."""
 
     def keep(*wanted: Program) -> list[str]:
         return processes.keep_running(wanted, paths.records, paths.logs)
@@ -197,7 +196,7 @@ def _start(paths: Paths, programs: dict[str, Path], steps: Steps) -> list[str]:
 
 
 def _end(paths: Paths, step: Step) -> int:
-    """Ends all programs and pods of a cluster. Gives the number of its programs; what they would save on their way out is for nobody."""
+    """Ends all programs and pods of a cluster. Gives the number of its programs. Nothing is saved: nobody needs it."""
     records = processes.running(paths.records)
     processes.stop(records.values(), paths.records, grace_s=0)
     if left := cgroups.kill():
@@ -206,7 +205,7 @@ def _end(paths: Paths, step: Step) -> int:
 
 
 def _give_machine_back(paths: Paths, step: Step) -> None:
-    """Removes what a cluster has on the machine outside its state folder. Nothing of it may run any more."""
+    """Removes what a cluster has on the machine outside its state folder. Nothing of it may be running."""
     network.down(NODES)
     outside.down()
     mounts.down(NODES, paths)
@@ -244,7 +243,7 @@ def _apply(api: Api, text: str, paths: Paths) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Writes a file whose content is new: kube-proxy ends itself when its configuration is written, changed or not."""
+    """Writes a file if its content is new: kube-proxy ends whenever its configuration is written."""
     if not path.exists() or path.read_text() != text:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(f".{path.name}.new")
@@ -261,14 +260,14 @@ def _version() -> str:
 
 
 def _make_state(paths: Paths) -> None:
-    """Volumes in it are open to every user of a pod, and so would be to every user of the machine."""
+    """Volumes in it are open to every user of a pod, so the folder is closed to the machine's other users."""
     paths.state.mkdir(parents=True, exist_ok=True)
     paths.state.chmod(0o700)
 
 
 @contextmanager
 def _exclusive(paths: Paths, console: Console) -> Generator[None]:
-    """One verb at a time on one state folder."""
+    """One verb at a time per state folder."""
     with paths.lock.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Whether this machine can run the local cluster: everything that is missing, at once, each with what to do, before anything is touched.
+"""Checks that this machine can run the local cluster, before anything is touched: reports all that is missing, each with a fix.
 
 `observe` reads the machine, `faults` decides.
 """
@@ -136,13 +136,13 @@ def observe(paths: Paths, *, is_built: bool) -> Facts:
 
 
 def recorded_owner(paths: Paths) -> Path:
-    """The state folder of the checkout that made a cluster on this machine last; `paths.state` when there is none."""
+    """The state folder of the checkout that last made a cluster on this machine; `paths.state` if there is none."""
     return Path(paths.owner.read_text()) if paths.owner.exists() else paths.state
 
 
 def other_owner(paths: Paths) -> Path | None:
-    """The state folder of another checkout that works on its cluster on this machine, or whose control plane runs. None when there is none:
-    without these, nobody uses what else may run of it."""
+    """The state folder of another checkout that is working on its cluster here, or whose control plane runs; else None: nobody uses its
+    leftovers."""
     owner = recorded_owner(paths)
     if owner == paths.state:
         return None
@@ -157,7 +157,7 @@ def available_mib(meminfo: str) -> int:
 
 
 def foreign_routes(table: str) -> Iterable[str]:
-    """Routes of /proc/net/route into our addresses that are not over our bridge; the default route is none."""
+    """Routes of /proc/net/route into our addresses that do not use our bridge. The default route does not count."""
     for line in table.splitlines()[1:]:
         link, target, _, _, _, _, _, mask = line.split()[:8]
         network = IPv4Network((_address(target), bin(int(mask, 16)).count("1")))
@@ -186,7 +186,7 @@ def _is_locked(file: Path) -> bool:
 
 
 def _is_free(port: int) -> bool:
-    """False when something listens on the port on every address: on the bridge's address, which need not exist yet, nobody else can."""
+    """False if something listens on the port on all addresses. Nobody else can listen on the bridge's own address."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.IPPROTO_IP, IP_FREEBIND, 1)
         # A closed connection that lingers is no listener.

@@ -9,8 +9,7 @@ from .refusals import Refused
 
 
 def choose_manifest(raw: bytes, architecture: str) -> str:
-    """The digest of the manifest that this node runs: of an index the one for its architecture. Raises Refused, in words
-    that go on after the image's name."""
+    """The digest of the manifest for this node's architecture. Raises Refused with words that follow the image's name."""
     manifest = json.loads(raw)
     if "manifests" not in manifest:
         return f"sha256:{hashlib.sha256(raw).hexdigest()}"
@@ -38,7 +37,7 @@ def read_environment(config: Mapping[str, Any]) -> tuple[bytes, str]:
 
 
 def read_squashed(environment: str, start: str) -> tuple[bytes, str]:
-    """The same of an image in enroot's format: /etc/environment and the `cd` of /etc/rc."""
+    """The same for an image in enroot's format, from /etc/environment and the `cd` of /etc/rc."""
     assignments = [line.strip() for line in environment.splitlines() if "=" in line and not line.lstrip().startswith("#")]
     folder = ""
     for line in start.splitlines():

@@ -22,7 +22,7 @@ def needs_tools(kind: str) -> list[str]:
 
 
 def run_policy() -> list[str]:
-    """skopeo's option where nobody has said which signatures images need: without a file about it skopeo refuses all images."""
+    """skopeo's option if nobody has set which signatures images need: without a policy file skopeo refuses all images."""
     policies = (Path("/etc/containers/policy.json"), Path("~/.config/containers/policy.json").expanduser())
     return [] if any(policy.exists() for policy in policies) else ["--insecure-policy"]
 
@@ -86,7 +86,7 @@ def run_bytes(layout: Path) -> int:
 
 
 def run_tool(command: Sequence[str], reference: Reference, image_name: str, allowed: Sequence[int] = (0,)) -> None:
-    """Runs what unpacks."""
+    """Runs a program that unpacks an image. Raises Refused."""
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     check_signal(command[0], done.returncode, image_name)
     output = (done.stderr + done.stdout).decode(errors="replace")
@@ -95,7 +95,7 @@ def run_tool(command: Sequence[str], reference: Reference, image_name: str, allo
 
 
 def run_enroot_login(reference: Reference, folder: Path) -> str | None:
-    """A file for skopeo with the login that the user has for enroot, where there is none for skopeo; None without it."""
+    """A login file for skopeo, from the user's enroot login, if the user has none for skopeo. None without a login."""
     home = Path.home()
     credentials = home / ".config/enroot/.credentials"
     named = [os.environ.get("REGISTRY_AUTH_FILE"), home / ".config/containers/auth.json", home / ".docker/config.json"]

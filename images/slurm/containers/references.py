@@ -30,7 +30,7 @@ class Reference(NamedTuple):
 
 
 def parse_reference(text: str, registry: str) -> Reference:
-    """Reads [docker://][USER@][HOST#|HOST/]PATH[:TAG][@DIGEST], /path, or TRANSPORT:/path. `registry` stands for a missing HOST."""
+    """Reads [docker://][USER@][HOST#|HOST/]PATH[:TAG][@DIGEST], /path, or TRANSPORT:/path. `registry` replaces a missing HOST."""
     for transport in ("oci-archive", "docker-archive", "oci"):
         if text.startswith(f"{transport}:"):
             path, _, tag = text.removeprefix(f"{transport}:").partition(":")

@@ -22,7 +22,7 @@ _SILENT = (
 
 
 def explain(output: str, image: str, host: str) -> Refused:
-    """One line for what skopeo, umoci or unsquashfs said."""
+    """One line for an error of skopeo, umoci or unsquashfs."""
     low = output.lower()
     if "no space left" in low or "disk quota" in low:
         return Refused(f"{image} does not fit on this node's disk for containers")
@@ -39,14 +39,14 @@ def explain(output: str, image: str, host: str) -> Refused:
 
 
 def explain_kill(program: str, signal_number: int, image: str) -> Refused:
-    """One line for a program that a signal ended: SIGKILL comes from the kernel where the job's memory is used up."""
+    """One line for a program that a signal ended: the kernel sends SIGKILL when the job's memory is used up."""
     if signal_number == signal.SIGKILL:
         return Refused(f"{image}: {program} was killed, as programs are when the job's memory is used up: give the job more (--mem)")
     return Refused(f"{image}: {program} was ended by signal {signal_number}")
 
 
 def last_line(output: str) -> str:
-    """The end of what a program said, without its log's decoration."""
+    """The last line of a program's output, without its log's decoration."""
     lines = [line for line in output.strip().splitlines() if line.strip()]
     line = lines[-1] if lines else "it said nothing"
     _, mark, message = line.partition('msg="')
