@@ -1,7 +1,6 @@
-"""What health checks last found on a node, as Slurm keeps it in the node's `Extra`: JSON, under the key `slipway`. Pure.
+"""The last results of health checks on a node, as JSON under the key `slipway` of the node's `Extra`. Pure.
 
-The programs of the checks write it, the NodeSet controller and the status of a cluster read it. A failure stays in it until the check has
-passed, whatever its runs say meanwhile. An `Extra` that is not JSON, or whose key `slipway` is no object, belongs to somebody else.
+A failure stays until the check passes. An `Extra` that is not JSON, or whose key `slipway` is no object, belongs to somebody else.
 """
 
 import json
@@ -53,7 +52,7 @@ class Failure:
 
 @record
 class Driver:
-    """The driver that a check of GPUs has met. Whether it is that of the set's other nodes, the NodeSet controller decides."""
+    """The driver that a check of GPUs found. The NodeSet controller compares it with that of the set's other nodes."""
 
     version: str
     drains: int = 0
@@ -72,7 +71,7 @@ class Request:
 
 @record
 class CheckResult:
-    """The last result of one check on one node. A job that was skipped, as the node was not free, is no result."""
+    """The last result of one check on one node. A job that was skipped because the node was busy has no result."""
 
     result: str
     """`passed`, `failed`, `unknown`, or `skipped`: there is nothing on the node that the check could look at."""
@@ -86,7 +85,7 @@ class CheckResult:
 
 
 def read_results(extra: str) -> dict[str, CheckResult] | None:
-    """The results by the names of the checks; None where the field is somebody else's. What is not a result is left out."""
+    """The results by the names of the checks; None if the field is somebody else's. Entries that are no results are left out."""
     fields = _fields(extra)
     if fields is None:
         return None
@@ -94,7 +93,7 @@ def read_results(extra: str) -> dict[str, CheckResult] | None:
 
 
 def with_result(extra: str, check: str, result: CheckResult) -> str | None:
-    """A node's `Extra` with a check's last result in it; None where the field is somebody else's."""
+    """A node's `Extra` with a check's last result; None if the field is somebody else's."""
     fields = _fields(extra)
     if fields is None:
         return None
@@ -130,8 +129,10 @@ def following(
     asked: Request | None = None,
     wish: Wish = "drain",
 ) -> CheckResult:
-    """The result to keep after a run. So many passes in a row end the failure; unknown and skipped keep it as it was, and a failure keeps
-    the time of the first. A run that did not see the driver keeps what an earlier one has seen. Only a pass answers what was asked."""
+    """The result to keep after a run. `passes` passes in a row end a failure, which keeps its first time; unknown and skipped leave it.
+
+    A run that did not see the driver keeps the last one seen. Only a pass answers a request.
+    """
     earlier, driver = (before.failure, driver or before.driver) if before is not None else (None, driver)
     passed_for = before.passed_for if before is not None else None
     if result == PASSED:
@@ -146,8 +147,10 @@ def following(
 
 
 def seen_on(machine: str, before: CheckResult | None, after: CheckResult) -> CheckResult:
-    """The result of a run with the machine that the node was on in it: a failure keeps the machine on which a run has last seen it. One
-    that drains no node has none, so that what many nodes share is written with one call."""
+    """The result of a run with the machine that the node was on: a failure keeps the machine where a run last saw it.
+
+    A failure that drains no node has no machine, so that one call can write the same result for many nodes.
+    """
     failure, earlier = after.failure, before.failure if before is not None else None
     if failure is None or not failure.drains:
         return after
@@ -169,7 +172,7 @@ def requests_text(requests: Mapping[str, Request]) -> str:
 
 
 def read_requests(text: str) -> dict[str, Request] | None:
-    """What `requests_text` wrote; None for no text: then the run looks at all nodes. Raises ValueError for a text that it did not write."""
+    """Parses the text of `requests_text`; None for an empty text: the run then looks at all nodes. Raises ValueError for any other text."""
     if not text:
         return None
     try:
@@ -196,7 +199,7 @@ def _request(entry: Any) -> Request | None:
 
 
 def driver_of(entry: Any) -> Driver | None:
-    """From `{"version": "550.90.07", "drains": 2}`; None for all else, and for a version that is no short word."""
+    """From `{"version": "550.90.07", "drains": 2}`; None for anything else, and for a version that is no short word."""
     try:
         version, drains = str(entry["version"]), int(entry.get("drains", 0))
     except UNREADABLE:

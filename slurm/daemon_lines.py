@@ -1,7 +1,6 @@
-"""What the daemons write, each in its own format: read into time, level and message. Pure.
+"""Parses the daemons' log lines into time, level and message. A line in an unknown format is a message of level info. Pure.
 
-Formats of Slurm 26.05 (in every LogTimeFormat), munge 0.5, OpenSSH 10, MariaDB 11.8 and nfs-ganesha, as measured; a line that is in none
-of them is a message of level info.
+Measured on Slurm 26.05 (every LogTimeFormat), munge 0.5, OpenSSH 10, MariaDB 11.8 and nfs-ganesha.
 """
 
 import re
@@ -28,7 +27,7 @@ class Read:
 
 
 def read(daemon: str, text: str) -> Read:
-    """A line of the daemon's, or of the script that starts it. Gives any text a message."""
+    """A line of the daemon, or of the script that starts it. Every text gives a message."""
     reading = _start(daemon, text)
     if reading is None:
         reading = _READERS.get(daemon, _plain)(text)
@@ -58,7 +57,7 @@ _GANESHA_LEVELS = {"FATAL": CRITICAL, "MAJ": CRITICAL, "CRIT": ERROR, "WARN": WA
 
 
 def _start(daemon: str, text: str) -> Read | None:
-    """What a start script says: `mariadb.sh: making the data folder`."""
+    """A line of a start script: `mariadb.sh: making the data folder`."""
     head = f"{daemon}.sh: "
     if not text.startswith(head):
         return None
@@ -77,12 +76,12 @@ def _slurm(text: str) -> Read:
 
 
 def _slurm_time(text: str) -> float | None:
-    """Of LogTimeFormat's forms, those that name the moment: ISO 8601, RFC 5424 and RFC 3339."""
+    """The forms of LogTimeFormat that name a moment: ISO 8601, RFC 5424 and RFC 3339."""
     return iso_time(text) if text[:4].isdecimal() and "-" in text else None
 
 
 def iso_time(text: str) -> float | None:
-    """Unix time of a date and time; where no zone is given, it is that of this machine. None for what is no time."""
+    """Unix time of a date and time, in this machine's zone if none is given. None for an invalid time."""
     match = _ISO.match(text)
     if match is None:
         return None
@@ -102,7 +101,7 @@ def iso_time(text: str) -> float | None:
 
 
 def _utc(year: int, month: int, day: int) -> int:
-    """Unix time of the day's beginning in UTC, as calendar.timegm has it, whose import takes long."""
+    """Unix time of the day's start in UTC, as calendar.timegm gives it; importing that takes long."""
     year -= month <= 2
     days = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
     return (365 * year + year // 4 - year // 100 + year // 400 + days - 719_468) * 86_400
@@ -134,7 +133,7 @@ def _ganesha(text: str) -> Read:
 
 
 def _plain(text: str) -> Read:
-    """Of a program of ours, what it did not mean to say: the lines of a traceback, or of a program that it ran."""
+    """Output that a program of ours did not log itself: a traceback, or the output of a program that it ran."""
     return Read(text, ERROR if _TRACEBACK.match(text) else level_of(text))
 
 

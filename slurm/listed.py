@@ -57,7 +57,7 @@ def read_node(answer: Mapping[str, str]) -> Node:
 
 
 def count_tasks(number: str) -> int:
-    """Tasks of a line of squeue's: `12_[4-9%2]` are six that wait."""
+    """The number of tasks in a line of squeue: `12_[4-9%2]` are six pending ones."""
     _, _, inside = number.partition("_[")
     listed = inside.removesuffix("]").partition("%")[0]
     if not listed or "..." in listed:
@@ -71,11 +71,11 @@ def count_tasks(number: str) -> int:
 
 
 def read_seconds(text: str) -> int | None:
-    """A time of squeue's or sinfo's; None where it has none (`N/A`, `NONE`)."""
+    """A time of squeue or sinfo; None if it has none (`N/A`, `NONE`)."""
     return int(text) if text.isdecimal() else None
 
 
 def _results(extra: str) -> Mapping[str, tuple[str, float | None]] | None:
-    """The last results of checks in a node's `Extra`, which may be somebody else's."""
+    """The last results of checks in a node's `Extra`; None if it is somebody else's."""
     results = read_results(extra)
     return {name: (result.result, read_time(result.at)) for name, result in results.items()} if results else None

@@ -1,7 +1,6 @@
-"""A line of a log, as everything in our pods writes it: a JSON object on stdout. docs/logs.md shows it to those who collect them.
+"""The format of log lines in our pods: a JSON object on stdout (docs/logs.md). Never raises: no daemon may end over its log.
 
-`time` (RFC 3339, UTC, milliseconds), `level`, `cluster`, `node`, `daemon`, `job` and `step` where the line names a job, further keys, and
-`message` at the end. Decides how a line reads, and writes it; never raises, as no daemon may end over its log.
+`time` (RFC 3339, UTC, milliseconds), `level`, `cluster`, `node`, `daemon`, `job` and `step` if known, further keys, `message` last.
 """
 
 import json
@@ -30,8 +29,8 @@ _writing = threading.RLock()  # one that a handler of signals may take again
 
 
 def line(daemon: str, message: str, level: str = INFO, when: float | None = None, /, **more: "Any") -> str:
-    """One line, without its end. `when` is Unix time, now by default; `more` are further keys, which come before the message. `node`, `job`
-    and `step` in it win over what is known otherwise."""
+    """One line, without its end. `when` is Unix time, by default now; `more` are further keys before the message. Its `node`, `job` and
+    `step` override the values known otherwise."""
     job, step = find_job(message) if not more.get("job") else ("", "")
     try:
         record = {
@@ -50,7 +49,7 @@ def line(daemon: str, message: str, level: str = INFO, when: float | None = None
 
 
 def stamp(at: float) -> str:
-    """Unix time as RFC 3339 in UTC, with milliseconds. The epoch where it is no time."""
+    """Unix time as RFC 3339 in UTC, with milliseconds. The epoch for an invalid time."""
     try:
         thousandths = int(at * 1000)
         return f"{_second(thousandths // 1000)}.{thousandths % 1000:03d}Z"
@@ -59,7 +58,7 @@ def stamp(at: float) -> str:
 
 
 def write(text: str) -> None:
-    """Writes lines to stdout, at once and together. Where nobody reads any more, they are lost."""
+    """Writes lines to stdout, at once and together. If nobody reads any more, they are lost."""
     data = (text + "\n").encode("utf-8", "replace")
     try:
         with _writing:
@@ -70,8 +69,8 @@ def write(text: str) -> None:
 
 
 def teller(daemon: str) -> "Callable[..., None]":
-    """What a program of ours says its lines with: `say("made the home of ada")`, `say("job 12 waits", job="12")`. Lines that begin with
-    FAILED, REFUSED, LOST or NOT SENT are errors, unless `level` says otherwise."""
+    """The function with which a program of ours logs: `say("made the home of ada")`, `say("job 12 waits", job="12")`. Lines that begin with
+    FAILED, REFUSED, LOST or NOT SENT are errors unless `level` is given."""
 
     def say(message: str, level: str = "", /, **more: "Any") -> None:
         write(line(daemon, message, level or level_of(message), **more))
@@ -80,7 +79,7 @@ def teller(daemon: str) -> "Callable[..., None]":
 
 
 def level_of(message: str) -> str:
-    """The level of what a program of ours says."""
+    """The level of a message of our programs."""
     return ERROR if message.startswith(_REFUSALS) else INFO
 
 
@@ -102,19 +101,19 @@ def is_own(text: str) -> bool:
 
 
 def readable(text: str) -> str:
-    """A line of a log for people: who says what. Lines that are none of ours stay as they are."""
+    """A log line for people: the daemon and the message. Other lines stay as they are."""
     record = said(text)
     return text if record is None else f"{record.get('daemon', '')}: {record['message']}"
 
 
 def _dumps(value: "Any") -> str:
-    """JSON without a character that a terminal obeys: JSON itself escapes those below a space only."""
+    """JSON without control characters that a terminal obeys: JSON itself escapes only those below a space."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if text.isprintable() else "".join(map(_shown, text))
 
 
 def _shown(character: str) -> str:
-    """Halves of surrogates stay, which are written as question marks: not every reader takes them."""
+    """Surrogate halves stay and are written as question marks: not every reader accepts them."""
     return character if character.isprintable() or "\ud800" <= character <= "\udfff" else json.dumps(character)[1:-1]
 
 

@@ -27,7 +27,7 @@ class KeyFault(Enum):
 
 
 def key_fault(line: str) -> KeyFault | None:
-    """What is wrong with a public key. Options in front of the type are refused: they could run a command or trust a whole authority."""
+    """The fault of a public key, or None. Options before the type are refused: they could run a command or trust a whole authority."""
     if "PRIVATE KEY" in line:
         return KeyFault.PRIVATE
     parts = line.split()

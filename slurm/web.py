@@ -67,7 +67,7 @@ def healthy(bounds: Bounds | None = None) -> Listener:
 
 
 def shared(make: Callable[[], Answer], seconds: float = 1.0) -> Callable[[], Answer]:
-    """One answer for all who ask within so many seconds: however often it is asked for, it is made, and kept in memory, as seldom."""
+    """One answer for all requests within `seconds`, so that it is made and kept in memory only that often."""
     made_at, last_answer = -seconds, Answer(b"")
 
     def answer() -> Answer:
@@ -93,7 +93,7 @@ def _read(head: bytes, body: bytes, address: str) -> Asked:
 
 
 def _body_bytes(head: bytes, most: int) -> int:
-    """The length that the client says; 0 without one, and for one that is too long: then nothing of the body is read."""
+    """The client's Content-Length; 0 without one or if it is too large: then no body is read."""
     length = _read(head, b"", "").headers.get("content-length", "")
     return int(length) if length.isascii() and length.isdecimal() and len(length) < 10 and int(length) <= most else 0
 
