@@ -57,9 +57,9 @@ def written(reason: str) -> str:
     return reason
 
 
-def check(name: str, found: str) -> str:
+def check(name: str, finding: str) -> str:
     """The reason of a drain for what a health check has found."""
-    return _reason(f"{CHECK}{name}: {found}")
+    return _reason(f"{CHECK}{name}: {finding}")
 
 
 def plain(text: str) -> str:
@@ -111,9 +111,9 @@ def is_on_purpose(reason: str) -> bool:
     return bool(reason) and not is_automatic(reason) and not reason.startswith(ours)
 
 
-def cordon(machine: str, words: str = "") -> str:
+def cordon(machine: str, message: str = "") -> str:
     """The reason of a drain that follows a cordoned Kubernetes node, with the administrator's words if there are any."""
-    return _reason(f"{CORDON}{machine}: {words}" if words else f"{CORDON}{machine}")
+    return _reason(f"{CORDON}{machine}: {message}" if message else f"{CORDON}{machine}")
 
 
 def maintenance(machine: str, cause: str) -> str:
@@ -121,9 +121,9 @@ def maintenance(machine: str, cause: str) -> str:
     return _reason(f"{MAINTENANCE}{machine}: {cause}")
 
 
-def requested(words: str) -> str:
+def requested(message: str) -> str:
     """The reason of a drain that an annotation of the worker's pod asks for."""
-    return _reason(f"{REQUESTED}{words}")
+    return _reason(f"{REQUESTED}{message}")
 
 
 def is_of_machine(reason: str) -> bool:

@@ -43,9 +43,9 @@ def _interned(flags: frozenset[str]) -> NodeState:
     return NodeState(flags)
 
 
-def node_state(words: Iterable[str]) -> NodeState:
+def node_state(flags: Iterable[str]) -> NodeState:
     """The state from REST's list. Equal states share one object, since thousands of nodes have the same few."""
-    return _interned(frozenset(words))
+    return _interned(frozenset(flags))
 
 
 def is_drained(state: NodeState) -> bool:

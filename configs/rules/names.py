@@ -62,15 +62,15 @@ def names_in(data: Mapping[str, Any]) -> Names:
     )
 
 
-def check_references(path: str, kind: str, given: Iterable[str], known: Known) -> list[Fault]:
+def check_references(path: str, kind: str, references: Iterable[str], known: Known) -> list[Fault]:
     """Faults of a list of references: unknown names, and names that are listed twice."""
-    given = list(given)
+    references = list(references)
     unknown = [
         Fault(f"{path}[{at}]", f"no {kind} is called {quoted(name)}. {did_you_mean(name, known)}")
-        for at, name in enumerate(given)
+        for at, name in enumerate(references)
         if known is not None and name not in known
     ]
-    return unknown + check_distinct(path, given)
+    return unknown + check_distinct(path, references)
 
 
 def check_distinct(path: str, values: Iterable[object]) -> list[Fault]:

@@ -158,8 +158,8 @@ def _check_places(mount_paths: list[str]) -> list[Fault]:
     return faults
 
 
-def check_place(path: str, place: str, others: Mapping[str, str], is_disk: bool = False) -> list[Fault]:
-    """Faults of a place in the pods: over an existing folder, or over one of `others` (path in the config to place).
+def check_place(path: str, place: str, other_places: Mapping[str, str], is_disk: bool = False) -> list[Fault]:
+    """Faults of a place in the pods: over an existing folder, or over one of `other_places` (path in the config to place).
 
     Only a node's own disk (`is_disk`) may take the place of jobs' private /tmp or of container images.
     """
@@ -169,7 +169,7 @@ def check_place(path: str, place: str, others: Mapping[str, str], is_disk: bool 
         faults.append(Fault(path, f"{quoted(place)} would hide a folder of the system. Take another, such as /data."))
     elif taken:
         faults.append(Fault(path, f"{quoted(place)} is where {taken}. Take another, such as /data."))
-    for other_path, other_place in others.items():
+    for other_path, other_place in other_places.items():
         if place == other_place:
             faults.append(Fault(path, f"{quoted(place)} is where {other_path} is. Each needs its own."))
         elif _below(place, [other_place]) or _below(other_place, [place]):
