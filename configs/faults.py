@@ -1,7 +1,4 @@
-"""A user's mistakes: what a fault is, how all faults are printed, and the words that messages share.
-
-Finds none itself: `rules` does.
-"""
+"""A user's mistakes: what a fault is, how all faults are printed, and wording that messages share. `rules` finds the faults."""
 
 import difflib
 import json
@@ -42,7 +39,7 @@ class ConfigFaults(Exception):
 
 
 def quoted(value: object) -> str:
-    """A value as a message shows it: text in double quotes with control characters spelled out, at most 80 characters."""
+    """A value for a message: in double quotes, control characters escaped, at most 80 characters."""
     if isinstance(value, float) and value.is_integer():  # programs in other languages have no integers
         value = int(value)
     if value is None or isinstance(value, bool | int | float | str):
@@ -70,11 +67,11 @@ def kind_of(value: object) -> str:
     )
 
 
-def did_you_mean(given: str, allowed: Iterable[str], otherwise: str = "There are: {}.") -> str:
+def did_you_mean(written: str, allowed: Iterable[str], otherwise: str = "There are: {}.") -> str:
     """`Did you mean "x"?` for the likeliest, else all that is allowed, else that there is nothing."""
     names = sorted(set(allowed))
-    if found := closest(given, names):
-        return f"Did you mean {quoted(found)}?"
+    if likeliest := closest(written, names):
+        return f"Did you mean {quoted(likeliest)}?"
     if not names:
         return "There are none."
     shown = [name if name.isprintable() else quoted(name) for name in names]
@@ -91,27 +88,29 @@ _OPPOSITES = (
 )
 
 
-def closest(given: str, allowed: Iterable[str]) -> str | None:
+def closest(written: str, allowed: Iterable[str]) -> str | None:
     """The allowed name that was likely meant, whatever its case; never one that says the opposite."""
-    names = {name.lower(): name for name in allowed if not _is_opposite(given.lower(), name.lower())}
-    matches = difflib.get_close_matches(given.lower(), names, n=1, cutoff=0.6)
+    names = {name.lower(): name for name in allowed if not _is_opposite(written.lower(), name.lower())}
+    matches = difflib.get_close_matches(written.lower(), names, n=1, cutoff=0.6)
     return names[matches[0]] if matches else None
 
 
-def _is_opposite(given: str, name: str) -> bool:
+def _is_opposite(written: str, name: str) -> bool:
     """True where one name negates the other: FAIR_TREE and NO_FAIR_TREE, MinNodes and MaxNodes."""
-    if given.startswith(("no_", "non_")) != name.startswith(("no_", "non_")) or ("disable" in given) != ("disable" in name):
+    if written.startswith(("no_", "non_")) != name.startswith(("no_", "non_")) or ("disable" in written) != ("disable" in name):
         return True
-    return any((a in given and b in name and b not in given) or (b in given and a in name and a not in given) for a, b in _OPPOSITES)
+    return any(
+        (a in written and b in name and b not in written) or (b in written and a in name and a not in written) for a, b in _OPPOSITES
+    )
 
 
 def repeats(values: Iterable[object]) -> list[tuple[int, int]]:
     """Positions of the values that came before, each with the position where it came first."""
     first: dict[object, int] = {}
-    found: list[tuple[int, int]] = []
+    repeated: list[tuple[int, int]] = []
     for position, value in enumerate(values):
         if value in first:
-            found.append((position, first[value]))
+            repeated.append((position, first[value]))
         else:
             first[value] = position
-    return found
+    return repeated

@@ -1,8 +1,4 @@
-"""Names of the images that Slipway builds. A tag is a hash of the image's inputs: equal inputs have the same tag, and a change
-makes a new one. The wheel of a release names the images that were pushed for it.
-
-Reads folders only; building is the trade of `images/`.
-"""
+"""Names of the images that Slipway builds. A tag is a hash of the image's inputs. The wheel of a release names the images pushed for it."""
 
 import hashlib
 import json
@@ -23,18 +19,16 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
 
 
 def folders(name: str, root: Path) -> list[Path]:
-    """What an image is made from, below the project's folder: its own folder with the Dockerfile, then its further sources."""
+    """The folders that an image is made from: its own with the Dockerfile, then its further sources."""
     return [root / "images" / name, *(root / source for source in SOURCES.get(name, ()))]
 
 
-def content_tag(own: Path, *sources: Path) -> str:
-    """12 hex digits over the names and bytes of the folders' files.
+def content_tag(folder: Path, *sources: Path) -> str:
+    """12 hex digits over the names and bytes of the folders' files. Raises FileNotFoundError for a folder without files.
 
-    Order, times and mode bits do not count (a checkout's umask must not name another image), nor do caches, editors' leftovers and hidden
-    files.
-    Raises FileNotFoundError for a folder without files.
+    Order, times, mode bits (they depend on the umask), caches, editors' leftovers and hidden files do not count.
     """
-    files = _files(own, "") + [file for source in sources for file in _files(source, f"/{source.name}/")]
+    files = _files(folder, "") + [file for source in sources for file in _files(source, f"/{source.name}/")]
     digest = hashlib.sha256()
     for name, file in files:
         content = file.read_bytes()
@@ -49,15 +43,15 @@ def reference(name: str, root: Path) -> str:
 
 
 def default_reference(name: str, root: Path) -> str:
-    """What pods run when the stack file names no image: the release's where `root` is that of its wheel, else the local one."""
+    """The image that pods run if the stack file names none: the release's where `root` is that of its wheel, else the local one."""
     published = root / PUBLISHED
     return str(json.loads(published.read_text())[name]) if published.exists() else reference(name, root)
 
 
 def _files(folder: Path, prefix: str) -> list[tuple[str, Path]]:
-    """Files by name, sorted. A prefix starts with a slash, which no name within a folder does."""
-    found = ((each.relative_to(folder), each) for each in folder.rglob("*") if each.is_file())
-    files = sorted((prefix + path.as_posix(), each) for path, each in found if _counts(path))
+    """Files by name, sorted. A prefix starts with a slash, so it cannot collide with a name in the folder."""
+    named_files = ((file.relative_to(folder), file) for file in folder.rglob("*") if file.is_file())
+    files = sorted((prefix + path.as_posix(), file) for path, file in named_files if _counts(path))
     if not files:
         raise FileNotFoundError(f"{folder} holds no files to make an image from")
     return files

@@ -22,7 +22,7 @@ def description(about: Mapping[str, Any]) -> str:
 def facts(key: str, about: Mapping[str, Any], is_required: bool) -> str:
     """Type, unit and default of a key, a sentence each."""
     told = about["description"].partition(" Default: ")[2].removesuffix(".")
-    unit = f" Unit: {found}." if (found := unit_of(key)) else ""
+    unit = f" Unit: {measure}." if (measure := unit_of(key)) else ""
     default = "Required." if is_required else f"Default: {_default(about, told)}."
     return f"Type: {_type(about)}.{unit} {default}"
 
@@ -40,29 +40,28 @@ def link(name: str) -> str:
 
 
 def _default(about: Mapping[str, Any], told: str) -> str:
-    """A key's default, as a value and in the words of its description, if these tell it."""
+    """A key's default, in the words of its description if these state it."""
     if "default" in about:
         return f"`{flow(about['default'])}`{f' ({told})' if told else ''}"
     return told or ("those of its keys" if "$ref" in about else "not set")
 
 
 def _type(schema: Mapping[str, Any]) -> str:
-    """A value's type and limits, in words."""
     if "anyOf" in schema:
         return _type(schema["anyOf"][0])
     if "$ref" in schema:
         return link(schema["$ref"].removeprefix(REF))
     if "enum" in schema:
-        choices = [f"`{flow(each)}`" for each in schema["enum"] if each is not None]
+        choices = [f"`{flow(choice)}`" for choice in schema["enum"] if choice is not None]
         return f"one of {', '.join(choices)}" if len(choices) <= _MOST_CHOICES else f"one of {len(choices)} names, which an editor lists"
     what = str(schema.get("patternErrorMessage", "")).removeprefix("Not ").removesuffix(".")
-    given = schema["type"]
-    kinds = [kind for kind in (cast(list[str], given) if isinstance(given, list) else [given]) if kind != "null"]
+    schema_type = schema["type"]
+    kinds = [kind for kind in (cast(list[str], schema_type) if isinstance(schema_type, list) else [schema_type]) if kind != "null"]
     match kinds[0]:
         case "array":
             least = f" (at least {schema['minItems']} item)" if "minItems" in schema else ""
-            each = _type(schema["items"])
-            return f"list{least}, each {each}" if "enum" in schema["items"] else f"list{least} of {each}"
+            element = _type(schema["items"])
+            return f"list{least}, each {element}" if "enum" in schema["items"] else f"list{least} of {element}"
         case "object":
             return f"mapping of {_type(schema['propertyNames'])} to {_type(schema['additionalProperties'])}"
         case "boolean":

@@ -29,9 +29,9 @@ def parse_cluster(text: str, stack_file: str) -> SlurmClusterArgs:
 
 
 def load_cluster(raw: Mapping[str, object], root: Path, source: str) -> Cluster:
-    """The cluster of the `slipway:cluster` object `raw`, which a user wrote in `source`; paths of key files in it are relative to `root`.
+    """The cluster of the `slipway:cluster` object `raw`, which a user wrote in `source`. Paths of key files are relative to `root`.
 
-    Raises `configs.faults.ConfigFaults` with every fault at once.
+    Raises `configs.faults.ConfigFaults` with all faults.
     """
     data, unreadable = plain_data(raw)
     if any(fault.path == ROOT for fault in unreadable) and not data:
@@ -54,8 +54,8 @@ def _with_key_files(cluster: Cluster, root: Path) -> tuple[Cluster, list[Fault]]
         keys = list(user.ssh_keys)
         faults += check_distinct(f"{ROOT}.login.users[{at}].sshKeys", keys)
         for position, name in enumerate(user.ssh_key_files):
-            found, mistake = _read_keys(root, name)
-            keys += found
+            file_keys, mistake = _read_keys(root, name)
+            keys += file_keys
             if mistake:
                 faults.append(Fault(f"{ROOT}.login.users[{at}].sshKeyFiles[{position}]", mistake))
         users[at] = user.model_copy(update={"ssh_keys": tuple(dict.fromkeys(keys))})
@@ -63,7 +63,6 @@ def _with_key_files(cluster: Cluster, root: Path) -> tuple[Cluster, list[Fault]]
 
 
 def _read_keys(root: Path, name: str) -> tuple[list[str], str | None]:
-    """The keys in one file, and what is wrong with it if anything."""
     path = root / name
     try:
         if not path.is_file():

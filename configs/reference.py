@@ -1,8 +1,6 @@
-"""What is generated from the models: docs/reference.md, docs/stack.schema.json, configs/cluster_args.py and the table in docs/health.md.
+"""Generates docs/reference.md, docs/stack.schema.json, configs/cluster_args.py and the table in docs/health.md from the models.
 
-`python -m configs.reference write` writes them, and `check` says which of them are out of date. `schema` has the facts; here they become a
-page, one section a model. In configs because all of it is made from the models: `make lint` needs no other layer for it. All of them are
-committed, so that an editor and a reader need no Python.
+`python -m configs.reference write` writes them; `check` reports which are out of date.
 """
 
 import json
@@ -77,9 +75,9 @@ def files(root: Path) -> dict[str, str]:
 
 
 def _with_table(page: str) -> str:
-    """The page with today's table of health checks between its marks. Raises ValueError where it has no marks."""
-    before, begin, rest = page.partition(_TABLE_BEGINS)
-    _old, end, after = rest.partition(_TABLE_ENDS)
+    """The page with the current table of health checks between its marks. Raises ValueError if the marks are missing."""
+    before, begin, after_begin = page.partition(_TABLE_BEGINS)
+    _old, end, after = after_begin.partition(_TABLE_ENDS)
     if not (begin and end):
         raise ValueError(f"{HEALTH}: the table of checks belongs between the lines {_TABLE_BEGINS!r} and {_TABLE_ENDS!r}.")
     return "".join((before, begin, "\n\n", check_texts.table(), "\n", end, after))

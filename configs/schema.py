@@ -1,7 +1,6 @@
-"""The JSON schema of stack files, which editors complete and check them by: every key with its type, limits, default and an example.
+"""The JSON schema of stack files, for completion and checks in editors: each key's type, limits, default and an example.
 
-Made from the models alone, so it knows nothing of rules that span keys: those are in `rules`, and the loader applies them. What it
-refuses the loader refuses, too. `reference` writes it to docs/stack.schema.json and renders the same facts as a page.
+Made from the models alone. Rules that span keys are in `rules`.
 """
 
 import inspect
@@ -34,8 +33,8 @@ Found = Mapping[tuple[type[Model], str], list[Any]]
 
 
 def stack_schema(root: Path) -> dict[str, Any]:
-    """The schema of a whole stack file. `root` is the project's folder, whose stack files give the examples."""
-    found = _values_in(root)
+    """The schema of a stack file. The stack files in `root`, the project's folder, provide the examples."""
+    examples = _values_in(root)
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Stack file of Slipway (Pulumi.<stack>.yaml)",
@@ -54,7 +53,7 @@ def stack_schema(root: Path) -> dict[str, Any]:
             **{key: {"description": "Written by the Pulumi CLI."} for key in ("encryptionsalt", "encryptedkey", "secretsprovider")},
             "environment": {"description": "Pulumi ESC environments of the stack."},
         },
-        "definitions": {model.__name__: _definition(model, found) for model in models()},
+        "definitions": {model.__name__: _definition(model, examples) for model in models()},
     }
 
 
@@ -101,20 +100,20 @@ _PLAIN = re.compile(r"[A-Za-z/.][\w./@+=-]*(:[\w./@+=-]+)*|\d+[A-Za-z]+", re.ASC
 _WORDS = ("true", "false", "null", "yes", "no", "on", "off", "y", "n", "~", ".inf", ".nan")
 
 
-def _definition(model: type[Model], found: Found) -> dict[str, Any]:
+def _definition(model: type[Model], examples: Found) -> dict[str, Any]:
     fields = [(key_of(name, field), field) for name, field in model.model_fields.items()]
     return {
         "description": _one_line(model.__doc__),
         "type": "object",
         "required": [key for key, field in fields if field.is_required()],
-        "properties": {key: _property(model, key, field, found) for key, field in fields},
+        "properties": {key: _property(model, key, field, examples) for key, field in fields},
         "additionalProperties": False,
     }
 
 
-def _property(model: type[Model], key: str, field: FieldInfo, found: Found) -> dict[str, Any]:
+def _property(model: type[Model], key: str, field: FieldInfo, examples: Found) -> dict[str, Any]:
     default = {} if field.default is None or not _is_plain(field.default) else {"default": _plain(field.default)}
-    about = {"description": _one_line(field.description), **default, "examples": [_plain(_example(model, key, field, found))]}
+    about = {"description": _one_line(field.description), **default, "examples": [_plain(_example(model, key, field, examples))]}
     return {**_schema(_whole_type(field)), **about}
 
 
@@ -123,17 +122,16 @@ def _whole_type(field: FieldInfo) -> Any:
 
 
 def _schema(annotation: Any) -> dict[str, Any]:
-    """What JSON schema can say of a type."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
-        made = _schema(arguments[0])
+        schema = _schema(arguments[0])
         for part in arguments[1:]:
-            made = _narrowed(made, part)
-        return made
+            schema = _narrowed(schema, part)
+        return schema
     if origin in (Union, types.UnionType):
-        kinds = [_schema(each) for each in arguments if each is not types.NoneType]
-        made = kinds[0] if len(kinds) == 1 else {"type": [each["type"] for each in kinds]}
-        return _or_null(made) if types.NoneType in arguments else made
+        kinds = [_schema(argument) for argument in arguments if argument is not types.NoneType]
+        schema = kinds[0] if len(kinds) == 1 else {"type": [kind["type"] for kind in kinds]}
+        return _or_null(schema) if types.NoneType in arguments else schema
     if origin is Literal:
         return {"type": _TYPES[type(arguments[0])], "enum": list(arguments)}
     if origin is tuple:
@@ -144,11 +142,11 @@ def _schema(annotation: Any) -> dict[str, Any]:
 
 
 def _narrowed(schema: dict[str, Any], part: Any) -> dict[str, Any]:
-    """The schema with what one part of a type's metadata adds to it."""
+    """The schema with the constraint that one part of a type's metadata adds."""
     match part:
         case FieldInfo():
-            for each in part.metadata:
-                schema = _narrowed(schema, each)
+            for constraint in part.metadata:
+                schema = _narrowed(schema, constraint)
             return schema
         case AfterValidator(func=Matching() as check):
             pattern = {"maxLength": check.longest, "pattern": f"^({check.pattern})$"}
@@ -176,57 +174,57 @@ def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
 # Examples: of the field, else of the stack files, else of the type.
 
 
-def _example(model: type[Model], key: str, field: FieldInfo, found: Found) -> Any:
+def _example(model: type[Model], key: str, field: FieldInfo, examples: Found) -> Any:
     if field.examples:
         return field.examples[0]
-    if fitting := [value for value in found.get((model, key), []) if len(flow(value)) <= _LONGEST_EXAMPLE]:
+    if fitting := [value for value in examples.get((model, key), []) if len(flow(value)) <= _LONGEST_EXAMPLE]:
         return fitting[0]
-    example = _example_of(_whole_type(field), field.default, found)
+    example = _example_of(_whole_type(field), field.default, examples)
     if example is None:
         raise LookupError(f"{model.__name__}.{key} has no example: add Field(examples=[...]) to it")
     return example
 
 
-def _example_of(annotation: Any, default: object, found: Found) -> Any:
-    """A value of the type, different from the default where there is a choice; None where the type has no example."""
+def _example_of(annotation: Any, default: object, examples: Found) -> Any:
+    """A value of the type, other than the default if there is a choice; None if the type has no example."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
-        parts = [each.func if isinstance(each, AfterValidator) else each for each in arguments[1:]]
+        parts = [argument.func if isinstance(argument, AfterValidator) else argument for argument in arguments[1:]]
         told = [part.example for part in parts if isinstance(part, Matching | Shown) and part.example is not None]
-        return told[-1] if told else _example_of(arguments[0], default, found)
+        return told[-1] if told else _example_of(arguments[0], default, examples)
     if origin in (Union, types.UnionType):
-        return _example_of(arguments[0], default, found)
+        return _example_of(arguments[0], default, examples)
     if origin is Literal:
-        return next(each for each in arguments if each != default)
+        return next(argument for argument in arguments if argument != default)
     if origin is tuple:
-        item = _example_of(arguments[0], None, found)
+        item = _example_of(arguments[0], None, examples)
         return None if item is None else [item]
     if origin is dict:
-        name, value = (_example_of(each, None, found) for each in arguments)
+        name, value = (_example_of(argument, None, examples) for argument in arguments)
         return None if name is None or value is None else {name: value}
     if annotation is bool:
         return not default
     if isinstance(annotation, type) and issubclass(annotation, Model):
         fields = [(key_of(name, field), field) for name, field in annotation.model_fields.items()]
         shown = [(key, field) for key, field in fields if field.is_required()] or fields[:1]
-        return {key: _example(annotation, key, field, found) for key, field in shown}
+        return {key: _example(annotation, key, field, examples) for key, field in shown}
     return None
 
 
 def _values_in(root: Path) -> Found:
-    found: dict[tuple[type[Model], str], list[Any]] = {}
+    values: dict[tuple[type[Model], str], list[Any]] = {}
 
     def look(annotation: Any, value: Any) -> None:
         for model in models_in(annotation):
             for part in typing.cast(list[Any], value) if isinstance(value, list) else [value]:
                 for name, field in model.model_fields.items():
                     if isinstance(part, dict) and (key := key_of(name, field)) in part:
-                        found.setdefault((model, key), []).append(part[key])
+                        values.setdefault((model, key), []).append(part[key])
                         look(field.annotation, part[key])
 
     for name in STACK_FILES:
         look(Cluster, parse_yaml((root / name).read_text())["config"][KEY])
-    return found
+    return values
 
 
 def _is_plain(value: object) -> bool:
@@ -234,7 +232,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    return [_plain(each) for each in typing.cast(Iterable[Any], value)] if isinstance(value, tuple) else value
+    return [_plain(item) for item in typing.cast(Iterable[Any], value)] if isinstance(value, tuple) else value
 
 
 def _one_line(text: str | None) -> str:

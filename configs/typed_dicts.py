@@ -1,8 +1,7 @@
-"""The text of configs/cluster_args.py, made from the models: what a program in any language hands to `SlurmCluster`, as typed dictionaries.
+"""Generates configs/cluster_args.py from the models: typed dictionaries that programs in any language hand to `SlurmCluster`.
 
-Pulumi's analyser turns them into the package's schema. It knows neither `Literal` nor unions, follows no forward reference, takes a
-docstring as it stands in the source, and calls a property what the dictionary calls it. So these have the stack file's own keys, a part
-stands above what holds it, and choices, ranges and defaults are told in words. What may be of several types is `Any`; the loader checks it.
+Pulumi's analyser supports neither `Literal`, unions nor forward references: parts come before what holds them, a key of several types is
+`Any` (the loader checks it), and docstrings state choices and ranges.
 """
 
 import re
@@ -72,7 +71,7 @@ def _docstring(text: str) -> str:
 
 
 def _in_words(told: str) -> str:
-    """Without the links of the page, and without what only an editor of stack files does."""
+    """Without the page's links and hints for editors of stack files."""
     return re.sub(r"\[(\w+)\]\(#\w+\)", r"\1", told).replace(", which an editor lists", "")
 
 
@@ -82,8 +81,8 @@ def _type(schema: Mapping[str, Any]) -> str:
     if "$ref" in schema:
         name = str(schema["$ref"]).removeprefix(REF)
         return _CALLED.get(name, name)
-    given = schema["type"]
-    kinds = [kind for kind in (cast(list[str], given) if isinstance(given, list) else [given]) if kind != "null"]
+    schema_type = schema["type"]
+    kinds = [kind for kind in (cast(list[str], schema_type) if isinstance(schema_type, list) else [schema_type]) if kind != "null"]
     if kinds == ["array"]:
         return f"list[{_type(schema['items'])}]"
     if kinds == ["object"]:

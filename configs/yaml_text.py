@@ -1,7 +1,4 @@
-"""YAML that belongs to Slipway: read by libyaml where PyYAML has it, which takes an eighth of the time.
-
-Stack files and kubeconfigs are not read here: their mistakes are told in the words of PyYAML's own parser.
-"""
+"""Parses Slipway's own YAML, with libyaml if PyYAML has it (8 times faster). Stack files and kubeconfigs are not read here."""
 
 from typing import Any
 

@@ -1,6 +1,4 @@
-"""`python -m images build|tag|archive|push`: makes the images, names them, says where they are, brings them to a registry.
-
-`settings` says what a root needs of this machine.
+"""`python -m images build|tag|archive|push`: builds, names and pushes the images. `settings` prints what a root needs of this machine.
 
 Steps go to stderr, the answer to stdout.
 """
@@ -61,8 +59,8 @@ def archive_path(names: Names = None) -> None:
     """Print the paths of built archives; fail when one is not built."""
     paths = {name: store.archive(name) for name in _known(names)}
     if missing := [name for name, path in paths.items() if not path.exists()]:
-        said = f"not built from their files as they are now: {', '.join(missing)}; run: python -m images build {' '.join(missing)}"
-        console.print(f"[red]images:[/] {said}", highlight=False, soft_wrap=True)
+        message = f"not built from their files as they are now: {', '.join(missing)}; run: python -m images build {' '.join(missing)}"
+        console.print(f"[red]images:[/] {message}", highlight=False, soft_wrap=True)
         raise typer.Exit(1)
     print(*paths.values(), sep="\n")
 
@@ -110,7 +108,7 @@ def settings(no_proxy: Annotated[str, typer.Option(help="what is asked without t
 
 
 def _known(names: list[str] | None) -> list[str]:
-    """The names as given, or the default. Ends the program for one that is none."""
+    """The names as given, or the default. Ends the program for an unknown one."""
     chosen = names or ["slurm"]
     for name in chosen:
         if name not in store.names():

@@ -1,8 +1,7 @@
 """Builds an image with buildah into a docker archive, from the same Dockerfile that `docker build` takes.
 
-The base is Debian's official image where its registry answers, else one that mmdebstrap makes from the machine's own mirror. Everything is
-made in a scratch folder inside the cache that goes away at the end; the archive appears whole or not at all. Layers are squashed and not
-compressed: a node imports the archive at the speed of its disk.
+The base is Debian's official image if its registry answers, else one that mmdebstrap makes. The archive appears whole or not at all. Layers
+are squashed and uncompressed, so that nodes import them at the speed of the disk.
 """
 
 import json
@@ -55,14 +54,14 @@ class Builder:
 
 def default_base(dockerfile: str) -> str:
     """The image that a Dockerfile's `ARG BASE=` names."""
-    found = re.search(r"^ARG BASE=(\S+)$", dockerfile, re.MULTILINE)
-    if found is None:
+    match = re.search(r"^ARG BASE=(\S+)$", dockerfile, re.MULTILINE)
+    if match is None:
         raise BuildError("the Dockerfile has no line `ARG BASE=<image>`")
-    return found[1]
+    return match[1]
 
 
 def labels(name: str, versions: str, base: str) -> dict[str, str]:
-    """The labels that record what an image was made of, from its list of versions; its own is that of the entry with its name."""
+    """The labels that record an image's contents, from its list of versions. Its own version is that of the entry with its name."""
     entries = dict(line.split("=", 1) for line in versions.split())
     return {
         **({"org.opencontainers.image.version": entries[name]} if name in entries else {}),
@@ -72,7 +71,7 @@ def labels(name: str, versions: str, base: str) -> dict[str, str]:
 
 
 def build(name: str, console: Console, mirror: str | None = None) -> Path:
-    """Gives the archive of the image's present content; makes it only where the cache lacks it. Raises BuildError."""
+    """Gives the archive of the image's current content; makes it only if the cache lacks it. Raises BuildError."""
     target = store.archive(name)
     if target.exists():
         with step(console, f"image {name}") as notes:
@@ -146,7 +145,7 @@ def _base(official: str, builder: Builder, settings: list[str], console: Console
 
 @contextmanager
 def scratch_folder(parent: Path) -> Generator[Path]:
-    """A folder that is gone afterwards, with what is mounted below it. Removes first what a killed build left."""
+    """A folder that is removed afterwards, with all mounts below it. First removes what a killed build left."""
     for left in parent.glob(".build-*"):
         _remove(left)
     folder = Path(tempfile.mkdtemp(prefix=".build-", dir=parent))
@@ -158,6 +157,6 @@ def scratch_folder(parent: Path) -> Generator[Path]:
 
 def _remove(folder: Path) -> None:
     mounted = [line.split(" ")[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
-    for point in sorted((each for each in mounted if each.startswith(f"{folder}/")), reverse=True):
+    for point in sorted((point for point in mounted if point.startswith(f"{folder}/")), reverse=True):
         subprocess.run(["umount", "--lazy", point], check=False)
     shutil.rmtree(folder)

@@ -40,7 +40,7 @@ def apt_settings(dump: str) -> list[str]:
 
 
 def debian_mirror(index_targets: str) -> str:
-    """The mirror of Debian's main archive, from lines of LABEL, COMPONENT and REPO_URI. Raises BuildError where the machine has none."""
+    """The mirror of Debian's main archive, from lines of LABEL, COMPONENT and REPO_URI. Raises BuildError if there is none."""
     for line in index_targets.splitlines():
         label, component, uri = line.split(" ", 2)
         if (label, component) == ("Debian", "main"):
@@ -51,11 +51,11 @@ def debian_mirror(index_targets: str) -> str:
 def read_mirror(log: Path) -> str:
     """Asks apt for the mirror; fetches its lists first where there are none."""
     query = ["apt-get", "indextargets", "--format", "$(LABEL) $(COMPONENT) $(REPO_URI)", "Created-By: Packages"]
-    found = run(query, log)
-    if not found.strip():
+    targets = run(query, log)
+    if not targets.strip():
         run(["apt-get", "update", "-qq"], log)
-        found = run(query, log)
-    return debian_mirror(found)
+        targets = run(query, log)
+    return debian_mirror(targets)
 
 
 def read_settings(log: Path) -> list[str]:
@@ -65,7 +65,7 @@ def read_settings(log: Path) -> list[str]:
 
 def bootstrap(target: Path, mirror: str, settings: list[str], log: Path) -> None:
     """Writes a minimal root file system as a tar archive, its packages checked against Debian's keys."""
-    options = [f"--aptopt={each}" for each in settings]
+    options = [f"--aptopt={setting}" for setting in settings]
     run(["mmdebstrap", "--variant=minbase", *options, SUITE, str(target), mirror], log)
 
 

@@ -1,6 +1,6 @@
-"""What people need of this machine to install packages in a root: settings of apt, pip and uv, proxies, and certificates of its own.
+"""The settings of this machine that a root needs to install packages: apt, pip, uv, proxies and certificates.
 
-Builds take the same (debian, python), but leave nothing of it in an image: an image is for any machine.
+Builds use the same settings (debian, python), but leave none in an image: an image is for any machine.
 """
 
 import configparser
@@ -26,7 +26,8 @@ def render_settings(
     apt: list[str], pip: str, environment: Mapping[str, str], authorities: Mapping[str, str], no_proxy: str = ""
 ) -> dict[str, str]:
     """The files, by their paths from the root. `apt` are lines of an apt.conf, `pip` is a pip.conf, `authorities` PEM files by name.
-    `no_proxy` lists what is asked without a proxy, beside what the environment says.
+
+    `no_proxy` lists hosts to reach without a proxy, in addition to the environment's.
     """
     proxies = {key: value for key in _PROXIES if (value := environment.get(key) or environment.get(key.upper()))}
     lines = list(apt)
@@ -48,9 +49,9 @@ def render_settings(
 
 
 def uv_settings(pip: str) -> str:
-    """What a pip.conf says of package indexes, as a uv.toml: uv does not read pip's file. Empty where pip asks its default index.
+    """The package indexes of a pip.conf as a uv.toml: uv does not read pip's file. Empty if pip uses its default index.
 
-    Like pip, uv then looks for the best version in all of them. The file replaces the image's own, so it repeats that one's line.
+    Like pip, uv then takes the best version of all indexes. The file replaces the image's own, so it repeats that file's line.
     """
     parser = configparser.RawConfigParser()
     parser.read_string(pip)
@@ -81,6 +82,6 @@ def find_unreachable(files: Mapping[str, str]) -> list[str]:
 def read_machine(environment: Mapping[str, str], no_proxy: str, log: Path) -> dict[str, str]:
     """The files that this machine needs; none on most machines. Raises BuildError."""
     listing = run([sys.executable, "-m", "pip", "--disable-pip-version-check", "config", "list"], log)
-    found = sorted(AUTHORITIES.glob("**/*.crt")) if AUTHORITIES.is_dir() and shutil.which("update-ca-certificates") else []
-    authorities = {str(file.relative_to(AUTHORITIES)): file.read_text() for file in found}
+    certificates = sorted(AUTHORITIES.glob("**/*.crt")) if AUTHORITIES.is_dir() and shutil.which("update-ca-certificates") else []
+    authorities = {str(file.relative_to(AUTHORITIES)): file.read_text() for file in certificates}
     return render_settings(read_settings(log), pip_settings(listing), environment, authorities, no_proxy)

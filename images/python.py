@@ -1,6 +1,6 @@
-"""What a build takes from the machine it runs on to install Python packages: pip's settings, and the certificates that it trusts.
+"""The machine's settings for installing Python packages in a build: pip's settings and the certificates that it trusts.
 
-Both go into the build as secrets, so that neither stays in the image.
+Both are secrets of the build, so neither stays in the image.
 """
 
 import configparser
@@ -19,10 +19,10 @@ _LINE = re.compile(r"(?P<section>[^.]+)\.(?P<key>[a-z-]+)='(?P<value>.*)'")
 
 
 def pip_settings(listing: str) -> str:
-    """Of `pip config list`, what says how to reach a package index, as a pip.conf. The environment wins, as it does in pip."""
-    found = [match for line in listing.splitlines() if (match := _LINE.fullmatch(line))]
-    found.sort(key=lambda match: (match["section"] == ":env:", match["section"] == "install"))
-    carried = {match["key"]: match["value"].replace("\\n", "\n") for match in found if match["key"] in _CARRIED}
+    """The settings of `pip config list` that reach a package index, as a pip.conf. As in pip, the environment wins."""
+    settings = [setting for line in listing.splitlines() if (setting := _LINE.fullmatch(line))]
+    settings.sort(key=lambda setting: (setting["section"] == ":env:", setting["section"] == "install"))
+    carried = {setting["key"]: setting["value"].replace("\\n", "\n") for setting in settings if setting["key"] in _CARRIED}
     parser = configparser.RawConfigParser()
     parser["global"] = {"timeout" if key == "default-timeout" else key: value for key, value in carried.items()}
     text = io.StringIO()
@@ -32,8 +32,8 @@ def pip_settings(listing: str) -> str:
 
 def certificates(listing: str) -> Path:
     """The file of certificates that pip trusts on this machine: pip's `cert`, else Debian's own."""
-    found = [match["value"] for line in listing.splitlines() if (match := _LINE.fullmatch(line)) and match["key"] == "cert"]
-    return Path(found[-1]) if found else CERTIFICATES
+    paths = [match["value"] for line in listing.splitlines() if (match := _LINE.fullmatch(line)) and match["key"] == "cert"]
+    return Path(paths[-1]) if paths else CERTIFICATES
 
 
 def write_settings(folder: Path, log: Path) -> dict[str, Path]:

@@ -34,7 +34,7 @@ def push_command(archive: Path, target: str, policy: Path, plain_http: bool) -> 
 
 
 def push(archive: Path, target: str, console: Console, plain_http: bool) -> str:
-    """Pushes an archive unless the registry has the tag; gives the digest that the registry has it under. Raises BuildError."""
+    """Pushes an archive unless the registry has the tag. Gives the digest in the registry. Raises BuildError."""
     with step(console, f"push {target}") as notes, tempfile.TemporaryDirectory(prefix="slipway-push-") as scratch:
         policy = Path(scratch) / "policy.json"
         policy.write_text(json.dumps(_TRUST))
@@ -48,7 +48,7 @@ def push(archive: Path, target: str, console: Console, plain_http: bool) -> str:
 
 
 def _digest(target: str, policy: Path, plain_http: bool) -> str | None:
-    """The digest of a manifest, which is the hash of its bytes; None where the registry does not give it."""
+    """The digest of a manifest, which is the hash of its bytes; None if the registry does not return it."""
     insecure = ["--tls-verify=false"] if plain_http else []
     command = ["skopeo", "--policy", str(policy), "--command-timeout", "20s", "inspect", "--raw", *insecure, f"docker://{target}"]
     try:

@@ -1,7 +1,4 @@
-"""How a build reports: one line a step on stderr, with a tick and its time.
-
-Programs' own output goes to a log, and its end into the error.
-"""
+"""Reports a build: one line per step on stderr, with a tick and its time. Programs' output goes to a log; errors quote its end."""
 
 import subprocess
 import tempfile
@@ -36,7 +33,7 @@ def step(console: Console, title: str) -> Generator[list[str]]:
 
 
 def run(command: Sequence[str], log: Path, *, env: Mapping[str, str] | None = None, timeout_s: float = 900) -> str:
-    """Runs a program and gives its standard output; both its streams go to the log. Raises BuildError with the log's last lines."""
+    """Runs a program and gives its standard output. Both streams go to the log. Raises BuildError with the log's last lines."""
     began_at = log.stat().st_size if log.exists() else 0
     with log.open("a", encoding="utf-8") as sink:
         sink.write(f"$ {' '.join(command)}\n")
@@ -54,13 +51,13 @@ def run(command: Sequence[str], log: Path, *, env: Mapping[str, str] | None = No
         with log.open(encoding="utf-8", errors="replace") as source:
             source.seek(began_at)
             last = source.read().splitlines()[1:][-LAST_LINES:]
-        said = f"{command[0]} ended with code {done.returncode}; the whole output is in {log}"
-        raise BuildError("\n".join([said, *(f"  {line}" for line in last)]))
+        message = f"{command[0]} ended with code {done.returncode}; the whole output is in {log}"
+        raise BuildError("\n".join([message, *(f"  {line}" for line in last)]))
     return done.stdout
 
 
 def unforeseen(error: Exception) -> str:
-    """What to say of an error that no code expected. Call it where the error is caught: its stack trace goes to a file of its own."""
+    """The message for an unexpected error. Call it where the error is caught: it writes the stack trace to a file."""
     with tempfile.NamedTemporaryFile("w", prefix="slipway-images-", suffix=".log", delete=False) as log:
         log.write(traceback.format_exc())
     return f"{type(error).__name__}: {error}\nNobody foresaw that, so please report it, with {log.name}."

@@ -18,7 +18,7 @@ KEPT = 4
 
 def names() -> list[str]:
     """The images that can be built: each folder here with a Dockerfile."""
-    return sorted(each.parent.name for each in FOLDER.glob("*/Dockerfile"))
+    return sorted(dockerfile.parent.name for dockerfile in FOLDER.glob("*/Dockerfile"))
 
 
 def cache() -> Path:
@@ -32,7 +32,7 @@ def archive(name: str) -> Path:
 
 
 def base_archive(made_from: Sequence[str]) -> Path:
-    """Where the root file system that was bootstrapped last is kept, by the mirror and the settings that it was made with."""
+    """The path of the last bootstrapped root file system, by the mirror and the settings that it was made with."""
     return cache() / f"base-{hashlib.sha256(chr(0).join(made_from).encode()).hexdigest()[:12]}.tar"
 
 
@@ -47,14 +47,14 @@ def locked() -> Generator[None]:
 
 def prune(name: str) -> None:
     """Removes all but the newest archives of an image, and their logs."""
-    archives = sorted(cache().glob(f"{name}-*.tar"), key=lambda each: each.stat().st_mtime, reverse=True)
+    archives = sorted(cache().glob(f"{name}-*.tar"), key=lambda file: file.stat().st_mtime, reverse=True)
     for old in archives[KEPT:]:
         old.unlink(missing_ok=True)
         old.with_suffix(".log").unlink(missing_ok=True)
 
 
 def copy(source: Path, target: Path) -> None:
-    """Gives the archive a second name, by link where the file system allows; the target is whole or absent at any time."""
+    """Gives the archive a second name, by link if possible. The target is whole or absent at any time."""
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{target.name}.partial")
     partial.unlink(missing_ok=True)

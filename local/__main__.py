@@ -72,12 +72,12 @@ def load_image(
 
 def _read_files(file: Path) -> dict[str, str]:
     try:
-        found = json.loads(file.read_text())
+        texts = json.loads(file.read_text())
     except (OSError, ValueError) as error:
         raise LocalError(f"--files {file}: {error}") from None
-    if not isinstance(found, dict) or not all(isinstance(text, str) for text in cast("dict[str, object]", found).values()):
+    if not isinstance(texts, dict) or not all(isinstance(text, str) for text in cast("dict[str, object]", texts).values()):
         raise LocalError(f"--files {file}: it is to be a JSON object of texts by path")
-    return cast("dict[str, str]", found)
+    return cast("dict[str, str]", texts)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

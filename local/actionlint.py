@@ -1,7 +1,4 @@
-"""Checks GitHub's workflows, for `make lint`: `python -m local.actionlint FILE...`. The program is built at its first use.
-
-It has shellcheck read the scripts of steps.
-"""
+"""Checks GitHub's workflows and their scripts, for `make lint`: `python -m local.actionlint FILE...`. Its first use builds the program."""
 
 import os
 import sys

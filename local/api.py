@@ -48,18 +48,19 @@ class Api:
         self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
 
     def wait_for_nodes(self, since: Mapping[Node, datetime | None], timeout_s: float) -> None:
-        """Returns when all nodes are Ready, by a report younger than `since` where that is given, and have their GPUs.
+        """Returns when all nodes are Ready, by a report later than `since` if given, and have their GPUs.
 
-        A kubelet that registers takes away capacity that no device plugin reports, so GPUs are given only after it has reported,
-        and looked for once more.
+        A kubelet that registers removes capacity that no device plugin reports, so GPUs are added after its report and checked again.
         """
 
         def settled() -> bool:
-            found = {item["metadata"]["name"]: item for item in self.get("node")["items"]}
-            ready = [n for n, at in since.items() if n.name in found and is_node_ready(found[n.name], at)]
-            lacking = [each for each in ready if lacks_gpus(each, found[each.name])]
-            for each in lacking:
-                self.kubectl("patch", "node", each.name, "--subresource=status", "--type=merge", "-p", node.capacity_patch(each))
+            known_nodes = {item["metadata"]["name"]: item for item in self.get("node")["items"]}
+            ready = [wanted for wanted, at in since.items() if wanted.name in known_nodes and is_node_ready(known_nodes[wanted.name], at)]
+            lacking = [lacking_node for lacking_node in ready if lacks_gpus(lacking_node, known_nodes[lacking_node.name])]
+            for lacking_node in lacking:
+                self.kubectl(
+                    "patch", "node", lacking_node.name, "--subresource=status", "--type=merge", "-p", node.capacity_patch(lacking_node)
+                )
             return len(ready) == len(since) and not lacking
 
         log = self._paths.logs / f"kubelet-{next(iter(since)).name}.log"
@@ -70,8 +71,8 @@ class Api:
 
         def available() -> bool:
             items = self.get("deployment", "--all-namespaces")["items"]
-            there = {f"{i['metadata']['namespace']}/{i['metadata']['name']}" for i in items if is_deployment_ready(i)}
-            return set(names) <= there
+            ready = {f"{i['metadata']['namespace']}/{i['metadata']['name']}" for i in items if is_deployment_ready(i)}
+            return set(names) <= ready
 
         wait_until(f"{', '.join(names)} available", available, timeout_s=timeout_s, interval_s=0.3)
 
@@ -114,4 +115,4 @@ def render_manifests(paths: Paths, recipes: Mapping[str, Recipe], resolvers: lis
     # A pod template that names its configuration's content rolls when that changes.
     values["CONTENT"] = sha256("".join([*texts, *resolvers]).encode()).hexdigest()[:16]
     # A shell's "$VOL_DIR" stays as it is: only names in braces are ours.
-    return re.sub(r"\$\{([A-Z_]+)\}", lambda found: values[found[1]], "---\n".join(texts))
+    return re.sub(r"\$\{([A-Z_]+)\}", lambda match: values[match[1]], "---\n".join(texts))

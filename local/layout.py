@@ -1,6 +1,6 @@
-"""What the local cluster consists of and where everything is: nodes, addresses, folders. Facts only, nothing is read or touched.
+"""The nodes, addresses and folders of the local cluster. Facts only: reads and touches nothing.
 
-All addresses are of 198.18.0.0/15, the range set aside for benchmarks (RFC 2544), so that nothing can be meant for another machine.
+All addresses are in 198.18.0.0/15, reserved for benchmarks (RFC 2544), so they belong to no other machine.
 """
 
 import os
@@ -39,7 +39,7 @@ GPU_RESOURCE = "nvidia.com/gpu"
 
 @dataclass(frozen=True)
 class Node:
-    """One Kubernetes node: a network namespace and a mount namespace of its own, with containerd, kubelet and kube-proxy inside."""
+    """One Kubernetes node: containerd, kubelet and kube-proxy in their own network and mount namespaces."""
 
     name: str
     index: int
@@ -68,7 +68,7 @@ class Node:
 
     @property
     def mac(self) -> str:
-        """Hardware address of the node's end, made from its address: a recreated cable is known to its neighbours at once."""
+        """The hardware address of the node's end, derived from its address, so that neighbours know a recreated cable at once."""
         return "02:00:" + self.address.packed.hex(":")
 
     @property
@@ -156,7 +156,7 @@ class Paths:
         return self.state / "nodes"
 
     def node(self, node: Node) -> Path:
-        """A node's disk: its containerd, kubelet and CNI folders, bound over the usual places in its mount namespace."""
+        """A node's disk: its containerd, kubelet and CNI folders, bound to the usual places in its mount namespace."""
         return self.nodes / node.name
 
     def run(self, node: Node) -> Path:

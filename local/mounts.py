@@ -1,6 +1,6 @@
 """A node's private mount namespace: its own /run, /var/lib/{containerd,kubelet,cni} and pod logs, bound from our state folder.
 
-containerd and kubelet of one node must share it (in two, pods see empty volumes). It is pinned by a file, so it needs no process.
+containerd and kubelet of a node must share it (in two, pods see empty volumes). A file pins it, so it needs no process.
 """
 
 import contextlib
@@ -26,8 +26,8 @@ COMPLETE = "mounts-complete"
 
 
 def render_script(node: Node, paths: Paths) -> str:
-    """What runs inside the new namespace. Mounts of the host still arrive (slave), the node's own stay inside and are shared among its
-    pods (shared), as mount propagation of volumes needs it."""
+    """The script that runs in the new namespace. The host's mounts still arrive (slave); the node's own are shared among its pods (shared),
+    as mount propagation of volumes requires."""
     binds = [(paths.node(node) / name, target) for name, target in BOUND.items()] + [(paths.run(node), Path("/run"))]
     lines = [f"mount --bind {shlex.quote(str(source))} {target}" for source, target in binds]
     return "\n".join(["mount --make-rshared /", *lines, f"touch /run/{COMPLETE}"]) + "\n"
@@ -67,7 +67,7 @@ def up(nodes: tuple[Node, ...], paths: Paths) -> None:
 
 
 def down(nodes: tuple[Node, ...], paths: Paths) -> None:
-    """Lets go of the namespaces; their mounts vanish with their last process. Then removes the mount points that we made."""
+    """Releases the namespaces; their mounts vanish with their last process. Then removes the mount points that we made."""
     pins = paths.runtime / "mnt"
     for place in [*(paths.mount_pin(node) for node in nodes), pins]:
         _let_go(place)
@@ -82,36 +82,36 @@ def down(nodes: tuple[Node, ...], paths: Paths) -> None:
 
 
 def enter(node: Node, paths: Paths) -> tuple[str, ...]:
-    """Command line prefix that runs a program as the node: in its mount and network namespaces, under the same process id."""
+    """The command prefix that runs a program in the node's mount and network namespaces, with the same process id."""
     return ("nsenter", f"--mount={paths.mount_pin(node)}", f"--net=/run/netns/{node.netns}", "--")
 
 
 def _unshare(pin: Path, script: str) -> None:
     """Makes a mount namespace, pins it and runs the script in it.
 
-    A namespace can be pinned only in an older one, and Linux 6.18 takes the smaller number for the older, giving numbers out from a block
-    for each CPU: inside a container it depends on the CPU whether pinning is refused ("Invalid argument"). So every CPU is tried.
+    Only an older namespace can pin one. Linux 6.18 takes the smaller number for the older and numbers namespaces in blocks per CPU, so in a
+    container pinning is refused on some CPUs ("Invalid argument"). So every CPU is tried.
     """
-    words = ""
+    errors = ""
     for cpu in sorted(os.sched_getaffinity(0)):
         command = ("taskset", "--cpu-list", str(cpu), "unshare", f"--mount={pin}", "--propagation=slave", "sh", "-e")
         done = subprocess.run(command, input=script, text=True, capture_output=True, check=False)
         if done.returncode == 0:
             return
-        words = done.stderr.strip()
+        errors = done.stderr.strip()
         if str(pin) in mounted():
             run(["umount", str(pin)])
             break
-    raise LocalError(f"no mount namespace at {pin}: {words}")
+    raise LocalError(f"no mount namespace at {pin}: {errors}")
 
 
 def _make_mount_points(paths: Paths) -> None:
-    made = paths.made_folders.read_text().splitlines() if paths.made_folders.exists() else []
+    made_folders = paths.made_folders.read_text().splitlines() if paths.made_folders.exists() else []
     # `ip netns` makes the last one, and mounts it on itself.
     for target in (*BOUND.values(), Path("/run/netns")):
         if not target.exists():
-            made.append(str(target))
-            paths.made_folders.write_text("\n".join(made) + "\n")
+            made_folders.append(str(target))
+            paths.made_folders.write_text("\n".join(made_folders) + "\n")
             target.mkdir(parents=True)
 
 

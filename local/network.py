@@ -1,8 +1,7 @@
-"""The network of the local cluster: one bridge on the host, one network namespace a node on it, and routes.
+"""The network of the local cluster: one bridge on the host, one network namespace per node, and routes.
 
-No address is translated between nodes: traffic keeps its pods' addresses (Slurm takes a node's address from its connection). Only what
-leaves the machine gets the machine's address (outside). Pods hang on point-to-point links, routed, so that service addresses work between
-two pods of one node without the bridge's netfilter.
+Slurm takes a node's address from its connection, so only packets that leave the machine are translated. Pods have routed point-to-point
+links: service addresses work between two pods of a node without the bridge's netfilter.
 """
 
 import socket
@@ -51,7 +50,7 @@ def observe() -> Existing:
 
 
 def plan_up(nodes: tuple[Node, ...], existing: Existing) -> list[str]:
-    """The `ip` commands that complete the network, from any half-made state; those that only repeat themselves are left in."""
+    """The `ip` commands that complete the network from any half-made state. Repeating one is harmless."""
     commands: list[str] = []
     if layout.BRIDGE not in existing.links:
         commands.append(f"link add {layout.BRIDGE} type bridge")
@@ -72,12 +71,12 @@ def plan_up(nodes: tuple[Node, ...], existing: Existing) -> list[str]:
 
 
 def plan_node(node: Node, nodes: tuple[Node, ...]) -> list[str]:
-    """The `ip` commands inside a node's namespace: its address, routes to the other nodes' pods, and the way out by the host."""
+    """The `ip` commands in a node's namespace: its address, routes to other nodes' pods, and the default route through the host."""
     return [
         "link set lo up",
         f"address replace {node.address}/{layout.NODE_RANGE.prefixlen} dev eth0",
         "link set eth0 up",
-        *(f"route replace {other.pods} via {other.address}" for other in nodes if other != node),
+        *(f"route replace {peer.pods} via {peer.address}" for peer in nodes if peer != node),
         # kube-proxy rewrites the destination; the route is only so that the node's own programs get that far.
         f"route replace {layout.SERVICE_RANGE} dev eth0",
         f"route replace default via {layout.HOST}",
@@ -87,7 +86,7 @@ def plan_node(node: Node, nodes: tuple[Node, ...]) -> list[str]:
 def plan_down(nodes: tuple[Node, ...], existing: Existing) -> list[str]:
     """The `ip` commands that remove everything; routes go with the bridge.
 
-    Cables go first: the kernel removes those of a deleted namespace some time later, maybe under an `up` that has taken them for its own.
+    Cables go first: the kernel removes those of a deleted namespace later, maybe after the next `up` has reused them.
     """
     return [
         *(f"link delete {node.link}" for node in nodes if node.link in existing.links),

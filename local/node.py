@@ -58,7 +58,7 @@ def render_registry() -> str:
 
 
 def render_cni(node: Node) -> str:
-    """Pods' network: point-to-point links with routes, addresses from the node's own range, nothing masqueraded."""
+    """The pods' network: routed point-to-point links, addresses from the node's range, no masquerading."""
     ipam = {
         "type": "host-local",
         "dataDir": "/run/cni/addresses",
@@ -175,7 +175,7 @@ def proxy(node: Node, paths: Paths, files: dict[Path, str], binary: Path) -> Pro
 
 
 def capacity_patch(node: Node) -> str:
-    """The patch of a node's status that gives it its simulated GPUs; the scheduler and the kubelet honour it."""
+    """The patch of a node's status that adds its simulated GPUs; the scheduler and the kubelet honour it."""
     return json.dumps({"status": {"capacity": {layout.GPU_RESOURCE: str(node.gpus)}}})
 
 

@@ -1,8 +1,7 @@
-"""The way out of the local cluster: pods reach what the machine reaches, by the machine's address and resolvers. Nothing comes in by it.
+"""The way out of the local cluster: pods reach what the machine reaches, by its address and resolvers. Nothing comes in.
 
-Out of reach stays what is for the machine alone: link-local addresses, at which clouds give a machine its credentials, but for a resolver
-there. On the machine one nftables table of our own does that, beside forwarding of packets (tunables). Rules of others stay as they are:
-a firewall that drops forwarded packets keeps pods in, and `up` says so.
+Link-local addresses stay unreachable, except a resolver: clouds serve machine credentials there. One nftables table does it. Other firewall
+rules stay: `up` reports one that drops forwarded packets.
 """
 
 import json
@@ -55,25 +54,25 @@ def down() -> None:
 def find_resolvers() -> list[str]:
     """Addresses of resolvers that pods can ask, at most three; empty where the machine names none."""
     for file in RESOLVERS:
-        if file.exists() and (found := read_resolvers(file.read_text())):
-            return found
+        if file.exists() and (resolvers := read_resolvers(file.read_text())):
+            return resolvers
     return []
 
 
 def read_resolvers(text: str) -> list[str]:
-    """The IPv4 addresses of a resolv.conf that are not of the machine's loopback. Its resolver asks three of them; so does ours."""
+    """The IPv4 addresses of a resolv.conf that pods can reach, at most three, as in the machine's own resolver."""
     lines = [line.split() for line in text.splitlines()]
-    named = [words[1] for words in lines if len(words) > 1 and words[0] == "nameserver"]
-    return [each for each in named if _is_reachable(each)][:3]
+    named = [fields[1] for fields in lines if len(fields) > 1 and fields[0] == "nameserver"]
+    return [address for address in named if _is_reachable(address)][:3]
 
 
 def render_forward(resolvers: list[str]) -> str:
-    """What CoreDNS does with names outside the cluster, as its manifest takes it. Without resolvers they do not exist."""
+    """CoreDNS's forwarding of names outside the cluster, for its manifest. Without resolvers these names do not exist."""
     return f"forward . {' '.join(resolvers)}" if resolvers else "template ANY ANY {\n            rcode NXDOMAIN\n        }"
 
 
 def find_firewall() -> str:
-    """The chain of others that drops forwarded packets by its policy, as `family table chain`; empty where nft lists none, or fails."""
+    """Another's chain that drops forwarded packets by policy, as `family table chain`; empty if there is none, or if nft fails."""
     try:
         return read_firewall(json.loads(run(["nft", "--json", "list", "chains"])))
     except (LocalError, ValueError, KeyError):
@@ -82,9 +81,11 @@ def find_firewall() -> str:
 
 def read_firewall(listed: dict[str, Any]) -> str:
     """The same, from what `nft --json list chains` says."""
-    chains = [each["chain"] for each in listed["nftables"] if "chain" in each]
-    found = [each for each in chains if (each.get("hook"), each.get("policy")) == ("forward", "drop") and each["family"] in ("ip", "inet")]
-    return f"{found[0]['family']} {found[0]['table']} {found[0]['name']}" if found else ""
+    chains = [entry["chain"] for entry in listed["nftables"] if "chain" in entry]
+    dropping = [
+        chain for chain in chains if (chain.get("hook"), chain.get("policy")) == ("forward", "drop") and chain["family"] in ("ip", "inet")
+    ]
+    return f"{dropping[0]['family']} {dropping[0]['table']} {dropping[0]['name']}" if dropping else ""
 
 
 def _is_reachable(text: str) -> bool:

@@ -49,7 +49,7 @@ def find_missing() -> list[str]:
 
 
 def install(packages: list[str]) -> None:
-    """Installs Debian packages from the machine's own apt sources. Raises LocalError with apt's words when that fails."""
+    """Installs Debian packages from the machine's own apt sources. Raises LocalError with apt's output."""
     apt = ("apt-get", "-qq", "-o", "DPkg::Lock::Timeout=600", "-o", "Acquire::Retries=3")
     env = dict(os.environ) | {"DEBIAN_FRONTEND": "noninteractive"}
     with _services_kept_off():
@@ -79,15 +79,15 @@ def _exists(path: str) -> bool:
 
 @contextmanager
 def _services_kept_off() -> Generator[None]:
-    """Debian asks policy-rc.d before it starts a service; a policy that is there already is the machine's own and stays."""
-    kept = POLICY.with_name("policy-rc.d.before-slipway")
+    """Debian asks policy-rc.d before it starts a service. The machine's own policy, if any, is restored."""
+    moved_policy = POLICY.with_name("policy-rc.d.before-slipway")
     if POLICY.exists() and POLICY.read_text() != POLICY_TEXT:
-        POLICY.rename(kept)
+        POLICY.rename(moved_policy)
     POLICY.write_text(POLICY_TEXT)
     POLICY.chmod(0o755)
     try:
         yield
     finally:
         POLICY.unlink(missing_ok=True)
-        if kept.exists():
-            kept.rename(POLICY)
+        if moved_policy.exists():
+            moved_policy.rename(POLICY)

@@ -1,4 +1,4 @@
-"""Whether this machine can run the local cluster: everything that is missing, at once, each with what to do, before anything is touched.
+"""Checks that this machine can run the local cluster, before anything is touched: reports all that is missing, each with a fix.
 
 `observe` reads the machine, `faults` decides.
 """
@@ -76,38 +76,38 @@ def faults(facts: Facts) -> list[str]:
     """One line for each thing that is missing, with what to do about it."""
     if not facts.is_linux:
         return ["Linux: the local cluster uses its namespaces. Use a cluster of your own instead: make up CONTEXT=name"]
-    found: list[str] = []
+    missing: list[str] = []
     if not facts.is_root:
-        found.append("root: namespaces, mounts and routes need it. Run the command again with sudo.")
+        missing.append("root: namespaces, mounts and routes need it. Run the command again with sudo.")
     if facts.missing_packages and not facts.has_apt:
         names = ", ".join(facts.missing_packages)
-        found.append(f"Debian packages: {names} are missing, and there is no apt-get. Install what your system calls them.")
+        missing.append(f"Debian packages: {names} are missing, and there is no apt-get. Install what your system calls them.")
     if facts.memory_mib < MEMORY_MIB and not facts.is_running:
-        found.append(f"memory: {facts.memory_mib} MiB are available, {MEMORY_MIB} are needed. End other programs.")
+        missing.append(f"memory: {facts.memory_mib} MiB are available, {MEMORY_MIB} are needed. End other programs.")
     for disk in facts.disks:
         if disk.free_mib < disk.needed_mib and not facts.is_running:
-            found.append(
+            missing.append(
                 f"disk: {disk.folder} has {disk.free_mib} MiB free, {disk.purpose} needs {disk.needed_mib}. Make room, or put it elsewhere."
             )
     if facts.missing_controllers:
         names = ", ".join(facts.missing_controllers)
-        found.append(f"control groups: {names} missing in {cgroups.ROOT}. Enable them on the kernel command line (cgroup_enable=...).")
-    found += [f"kernel: {feature} cannot be used. Load its module, or use a kernel that has it." for feature in facts.missing_features]
+        missing.append(f"control groups: {names} missing in {cgroups.ROOT}. Enable them on the kernel command line (cgroup_enable=...).")
+    missing += [f"kernel: {feature} cannot be used. Load its module, or use a kernel that has it." for feature in facts.missing_features]
     if facts.other_cluster:
-        found.append(f"another local cluster: {facts.other_cluster} has one on this machine. End it there, or here: {END_IT}")
+        missing.append(f"another local cluster: {facts.other_cluster} has one on this machine. End it there, or here: {END_IT}")
     for port in facts.ports_in_use if not facts.other_cluster else ():
-        found.append(f"port {port}: another program listens on it, on every address; {PORT_OWNERS[port]} needs it. End that program.")
+        missing.append(f"port {port}: another program listens on it, on every address; {PORT_OWNERS[port]} needs it. End that program.")
     for used in facts.ranges_in_use:
-        found.append(f"addresses: {layout.WHOLE_RANGE} is for the cluster, but this machine routes {used}. Remove that route (a VPN?).")
-    return found
+        missing.append(f"addresses: {layout.WHOLE_RANGE} is for the cluster, but this machine routes {used}. Remove that route (a VPN?).")
+    return missing
 
 
 def require(facts: Facts) -> None:
     """Raises PreflightError when the machine lacks anything."""
-    found = faults(facts)
-    if found:
-        things = "1 thing is" if len(found) == 1 else f"{len(found)} things are"
-        raise PreflightError("\n".join([f"this machine cannot run the local cluster yet: {things} missing", *(f"  {f}" for f in found)]))
+    missing = faults(facts)
+    if missing:
+        things = "1 thing is" if len(missing) == 1 else f"{len(missing)} things are"
+        raise PreflightError("\n".join([f"this machine cannot run the local cluster yet: {things} missing", *(f"  {f}" for f in missing)]))
 
 
 def observe(paths: Paths, *, is_built: bool) -> Facts:
@@ -136,18 +136,18 @@ def observe(paths: Paths, *, is_built: bool) -> Facts:
 
 
 def recorded_owner(paths: Paths) -> Path:
-    """The state folder of the checkout that made a cluster on this machine last; `paths.state` when there is none."""
+    """The state folder of the checkout that last made a cluster on this machine; `paths.state` if there is none."""
     return Path(paths.owner.read_text()) if paths.owner.exists() else paths.state
 
 
 def other_owner(paths: Paths) -> Path | None:
-    """The state folder of another checkout that works on its cluster on this machine, or whose control plane runs. None when there is none:
-    without these, nobody uses what else may run of it."""
+    """The state folder of another checkout that is working on its cluster here, or whose control plane runs; else None: nobody uses its
+    leftovers."""
     owner = recorded_owner(paths)
     if owner == paths.state:
         return None
-    other = replace(paths, state=owner)
-    is_used = _is_locked(other.lock) or not CONTROL_PLANE.isdisjoint(processes.running(other.records))
+    other_paths = replace(paths, state=owner)
+    is_used = _is_locked(other_paths.lock) or not CONTROL_PLANE.isdisjoint(processes.running(other_paths.records))
     return owner if is_used else None
 
 
@@ -157,7 +157,7 @@ def available_mib(meminfo: str) -> int:
 
 
 def foreign_routes(table: str) -> Iterable[str]:
-    """Routes of /proc/net/route into our addresses that are not over our bridge; the default route is none."""
+    """Routes of /proc/net/route into our addresses that do not use our bridge. The default route does not count."""
     for line in table.splitlines()[1:]:
         link, target, _, _, _, _, _, mask = line.split()[:8]
         network = IPv4Network((_address(target), bin(int(mask, 16)).count("1")))
@@ -175,7 +175,6 @@ def _free_mib(folder: Path) -> int:
 
 
 def _is_locked(file: Path) -> bool:
-    """True while another process holds the lock."""
     if not file.exists():
         return False
     with file.open() as lock:
@@ -187,7 +186,7 @@ def _is_locked(file: Path) -> bool:
 
 
 def _is_free(port: int) -> bool:
-    """False when something listens on the port on every address: on the bridge's address, which need not exist yet, nobody else can."""
+    """False if something listens on the port on all addresses. Nobody else can listen on the bridge's own address."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.IPPROTO_IP, IP_FREEBIND, 1)
         # A closed connection that lingers is no listener.

@@ -1,7 +1,7 @@
-"""Asks the kernel for what the local cluster needs, inside namespaces that vanish with this process: nothing is left behind.
+"""Asks the kernel for the features that the local cluster needs, in namespaces that vanish with this process. Prints one missing feature a
+line.
 
-Run as `unshare --net --mount --propagation=private python -m local.probe LOWER UPPER`; prints one missing feature a line. Speaks netlink
-itself, since neither `ip` nor `nft` need be installed yet.
+Run as `unshare --net --mount --propagation=private python -m local.probe LOWER UPPER`. Speaks netlink: `ip` and `nft` may be missing yet.
 """
 
 import ctypes

@@ -1,7 +1,6 @@
-"""Long-running programs that we start, each with a record that says exactly which process it is, so that only those are ever ended.
+"""Long-running programs that we start. A record identifies each process by id, start time and boot id, so that only ours are ever ended.
 
-A record holds process id, start time and boot id: a reused id is never taken for ours. The record is written by the process itself
-before it becomes the program, so that there is no moment in which a program runs without one.
+The process writes its record before it becomes the program, so no program ever runs without one.
 """
 
 import contextlib
@@ -31,7 +30,7 @@ LOG_BYTES = 32 << 20
 
 @dataclass(frozen=True)
 class Identity:
-    """What makes a process this one and no other: start time in clock ticks since boot, and the boot it belongs to."""
+    """What identifies a process: its start time in clock ticks since boot, and the boot."""
 
     pid: int
     start_ticks: int
@@ -40,7 +39,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Program:
-    """A program to keep running. `watched` is text (its configuration) whose change means that it must be started again."""
+    """A program to keep running. It is restarted if `watched`, the text of its configuration, changes."""
 
     name: str
     argv: tuple[str, ...]
@@ -72,7 +71,7 @@ def parse_record(name: str, text: str) -> Record | None:
 
 
 def parse_stat(stat: str, boot_id: str) -> Identity | None:
-    """Identity from /proc/PID/stat; None for a zombie, which no longer runs. The name in brackets may hold spaces and brackets."""
+    """The identity in /proc/PID/stat; None for a zombie. The name in brackets may contain spaces and brackets."""
     before, _, after = stat.rpartition(")")
     fields = after.split()
     if len(fields) < 20 or fields[0] in ("Z", "X"):
@@ -100,8 +99,8 @@ def is_alive(record: Record, boot: str) -> bool:
 
 def read_records(folder: Path) -> dict[str, Record]:
     """All records, by program name."""
-    found = (parse_record(path.name, path.read_text()) for path in sorted(folder.glob("*")) if path.suffix != ".new")
-    return {record.name: record for record in found if record}
+    parsed = (parse_record(path.name, path.read_text()) for path in sorted(folder.glob("*")) if path.suffix != ".new")
+    return {record.name: record for record in parsed if record}
 
 
 def running(folder: Path) -> dict[str, Record]:
@@ -111,13 +110,13 @@ def running(folder: Path) -> dict[str, Record]:
 
 
 def plan_start(programs: Iterable[Program], alive: dict[str, Record]) -> tuple[list[Record], list[Program]]:
-    """What to stop because it runs with an older configuration, and what to start because it does not run (any more)."""
+    """The programs to stop because their configuration is old, and those to start because they do not run."""
     outdated = [alive[p.name] for p in programs if p.name in alive and alive[p.name].digest != p.digest]
     return outdated, [p for p in programs if p.name not in alive or alive[p.name].digest != p.digest]
 
 
 def keep_running(programs: Iterable[Program], records: Path, logs: Path) -> list[str]:
-    """Starts what does not run, restarts what runs with an older configuration. Gives the names of what was started."""
+    """Starts what does not run, restarts what runs with an old configuration. Gives the names of what was started."""
     programs = list(programs)
     outdated, to_start = plan_start(programs, running(records))
     stop(outdated, records)
@@ -149,7 +148,8 @@ def start(program: Program, records: Path, logs: Path) -> None:
 
 
 def stop(records: Iterable[Record], folder: Path, grace_s: float = 10) -> None:
-    """Ends processes by their records: asks, waits up to `grace_s` (0: does not ask), then kills. Their records go when they are gone."""
+    """Ends processes by their records: asks, waits up to `grace_s` (0: does not ask), then kills. Removes the records of those that are
+    gone."""
     boot = boot_id()
     records = list(records)
     left = [record for record in records if is_alive(record, boot)]
@@ -166,7 +166,7 @@ def stop(records: Iterable[Record], folder: Path, grace_s: float = 10) -> None:
 
 
 def send(record: Record, number: signal.Signals, boot: str) -> None:
-    """Sends a signal to the process of the record and to no other, even when its id has been reused in the meantime."""
+    """Sends a signal to the recorded process only, even if its id has been reused."""
     try:
         handle = os.pidfd_open(record.identity.pid)
     except ProcessLookupError:

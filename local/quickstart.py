@@ -1,7 +1,6 @@
-"""`make up`: the local cluster, the images, the stack, the checks; each step is a verb that also works alone.
+"""`make up`: the local cluster, the images, the stack, the checks. Each step runs a verb that also works alone; none is imported.
 
-Runs the other verbs as a user would (this package imports none of them), and tells each of them which cluster it is for: what KUBECONFIG
-says counts for a cluster of the user's own only, which is named by its context. That cluster pulls its images from a registry.
+KUBECONFIG counts only for a cluster of the user's own, which is named by its context and pulls its images from a registry.
 """
 
 import contextlib
@@ -36,7 +35,7 @@ SETTINGS = ("images", "settings", "--no-proxy", f"localhost,127.0.0.1,.{layout.C
 
 
 class StepFailedError(Exception):
-    """A step of the quickstart failed. It has already said why, above; this names it. Carries its exit code."""
+    """A step of the quickstart failed and has printed why. Carries the step's name and exit code."""
 
     def __init__(self, command: Sequence[str], code: int) -> None:
         ended = f"gave exit code {code}" if code > 0 else f"was ended by signal {-code}"
@@ -72,10 +71,10 @@ def local_target(paths: Paths) -> Target:
 def own_target(context: str, paths: Paths) -> Target:
     """A cluster of the user's own. Raises LocalError when there is no kubectl."""
     candidates = (os.environ.get("KUBECTL"), str(paths.bin / "kubectl"), "kubectl")
-    found = next((program for each in candidates if each and (program := shutil.which(each))), None)
-    if found is None:
+    kubectl = next((program for candidate in candidates if candidate and (program := shutil.which(candidate))), None)
+    if kubectl is None:
         raise LocalError("There is no kubectl: put it on PATH, or name it in KUBECTL.")
-    return Target(found, context)
+    return Target(kubectl, context)
 
 
 def step(*module_and_arguments: str) -> None:
@@ -97,7 +96,7 @@ def _run(arguments: Sequence[str], stdout: int | None) -> str:
 
 @contextlib.contextmanager
 def _beside(*module_and_arguments: str) -> Generator[None]:
-    """Runs `python -m ...` beside what is done meanwhile, and waits for its end. What it cannot do, a later step meets and tells."""
+    """Runs `python -m ...` in parallel and waits for its end. A later step reports its failures."""
     command = [sys.executable, "-m", *module_and_arguments]
     child = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
@@ -121,7 +120,7 @@ def prepare() -> None:
 
 
 def _load_root(archive: str) -> None:
-    """With what it needs of this machine, so that it is there before packages are installed. A proxy's password is no word for `ps`."""
+    """With this machine's settings, which package installs need. A proxy's password must not show in `ps`."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         file.write(answer(*SETTINGS))
         file.flush()
@@ -129,7 +128,7 @@ def _load_root(archive: str) -> None:
 
 
 def _archives() -> list[str]:
-    """The images as their files are now: these may have changed since they were built, as a cluster takes minutes to come up."""
+    """The images of the current files, which may have changed while the cluster came up."""
     try:
         return answer("images", "archive", *IMAGES).splitlines()
     except StepFailedError:
@@ -144,7 +143,7 @@ def push(registry: str, plain_http: bool) -> list[str]:
 
 
 def quickstart(console: Console, stack: str, target: Target, more: list[str], key: Path) -> None:
-    """Deploys the stack and runs smoke jobs on it, then says how to log in. Raises StepFailedError.
+    """Deploys the stack, runs smoke jobs on it and prints how to log in. Raises StepFailedError.
 
     `more` are further options of `slipway up`.
     """
@@ -152,9 +151,9 @@ def quickstart(console: Console, stack: str, target: Target, more: list[str], ke
     who = ("--stack", stack, *target.where, "--key", str(key))
     if target.kubeconfig is not None:
         ssh = [sys.executable, "-m", "cli", "ssh", *who, "--"]
-        is_done, said = send_settings(ssh, json.loads(answer(*SETTINGS)))
-        if said:
-            console.print(f" {'[green]✓[/]' if is_done else '[yellow]![/]'} {escape(said)}", highlight=False, soft_wrap=True)
+        is_done, message = send_settings(ssh, json.loads(answer(*SETTINGS)))
+        if message:
+            console.print(f" {'[green]✓[/]' if is_done else '[yellow]![/]'} {escape(message)}", highlight=False, soft_wrap=True)
     step("cli", "check", *who)
     console.print("[green]✓[/] Slurm is ready. Log in:\n")
     for line in answer("cli", "ssh", *who, "--print").splitlines():

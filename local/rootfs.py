@@ -1,8 +1,6 @@
-"""Root filesystems of container images, unpacked once into the cache and shared by all nodes.
+"""Root filesystems of container images, unpacked once into the cache and shared by all nodes. Nothing here talks to containerd.
 
-An image comes from an archive (docker or OCI, any number of layers) or from a recipe of our own: pause, a shell for
-local-path-provisioner's helper pods, CoreDNS, local-path-provisioner. Whiteouts are applied while unpacking, so that every image here has
-one layer. Nothing here talks to containerd.
+An image comes from a docker or OCI archive, or from a recipe of ours. Whiteouts are applied, so every image here has one layer.
 """
 
 import json
@@ -24,7 +22,7 @@ COMPRESSION = {b"\x1f\x8b": "--gzip", b"\x28\xb5\x2f\xfd": "--zstd", b"BZ": "--b
 
 @dataclass(frozen=True)
 class Image:
-    """What a node must know of an image: its names, its OCI configuration, and where its files are. `key` stands for all content."""
+    """What a node needs to know of an image: its names, its OCI configuration and the place of its files. `key` identifies all content."""
 
     references: tuple[str, ...]
     key: str
@@ -55,7 +53,7 @@ class Recipe:
 
 
 def our_recipes(programs: Mapping[str, Path]) -> dict[str, Recipe]:
-    """Our images, by name. The cache folder of a built program names its content already; Debian's two are small and hashed."""
+    """Our images, by name. A built program's cache folder already names its content; Debian's two are small and hashed."""
     catatonit, busybox = Path("/usr/bin/catatonit"), _first(Path("/usr/bin/busybox"), Path("/bin/busybox"))
     applets = {f"bin/{name}": "busybox" for name in run([str(busybox), "--list"]).split() if name != "busybox"}
     recipes = [
@@ -67,7 +65,7 @@ def our_recipes(programs: Mapping[str, Path]) -> dict[str, Recipe]:
             for name in ("coredns", "local-path-provisioner")
         ),
     ]
-    return {each.name: each for each in recipes}
+    return {recipe.name: recipe for recipe in recipes}
 
 
 def make(recipe: Recipe, cache: Path) -> Image:
@@ -89,7 +87,7 @@ def make(recipe: Recipe, cache: Path) -> Image:
 
 
 def unpack(archive: Path, cache: Path) -> Image:
-    """The image in an archive, unpacked into the cache unless it is there. Raises LocalError when the archive is none."""
+    """The image in an archive, unpacked into the cache if it is new. Raises LocalError if the archive holds no image."""
     try:
         with tarfile.open(archive) as tar:
             references, config_bytes, layers = _describe(tar, archive)
@@ -110,9 +108,8 @@ def unpack(archive: Path, cache: Path) -> Image:
 
 
 def add_files(image: Image, files: Mapping[str, str]) -> bool:
-    """Puts files, by their paths from the root, into the unpacked image: it is this machine's own, and so may be what they say. True where
-    one was not there yet, or was another. Certificates are trusted then, by the image's own update-ca-certificates. Raises LocalError.
-    """
+    """Puts files, by their paths from the root, into the unpacked image. True if one is new or changed; then the image's own
+    update-ca-certificates runs. Raises LocalError."""
     unfinished = image.rootfs.with_suffix(".unfinished")
     changed = unfinished.exists()  # a run that was killed here may have had no time to trust the certificates
     for name, text in files.items():
@@ -143,7 +140,7 @@ def remove_unused(cache: Path, used: Iterable[Path]) -> None:
 
 
 def plan_whiteouts(names: Iterable[str]) -> tuple[list[str], list[str]]:
-    """From the names in a layer: paths that it deletes from the layers below, and folders whose lower content it hides whole."""
+    """From the names in a layer: the paths that it deletes from lower layers, and the folders whose lower content it hides."""
     deleted: list[str] = []
     emptied: list[str] = []
     for path in map(PurePosixPath, names):
@@ -159,18 +156,18 @@ def _describe(tar: tarfile.TarFile, archive: Path) -> tuple[tuple[str, ...], byt
     references: list[str]
     members = {str(PurePosixPath(name)) for name in tar.getnames()}
     if "manifest.json" in members:
-        found = json.loads(_read(tar, "manifest.json"))
-        if len(found) != 1:
-            raise LocalError(f"{archive}: {len(found)} images in one archive; save them one by one")
-        references = [str(name) for name in found[0].get("RepoTags") or ()]
-        config, layers = found[0]["Config"], found[0]["Layers"]
+        entries = json.loads(_read(tar, "manifest.json"))
+        if len(entries) != 1:
+            raise LocalError(f"{archive}: {len(entries)} images in one archive; save them one by one")
+        references = [str(name) for name in entries[0].get("RepoTags") or ()]
+        config, layers = entries[0]["Config"], entries[0]["Layers"]
     elif "index.json" in members:
-        found = json.loads(_read(tar, "index.json"))["manifests"]
-        if len(found) != 1:
-            raise LocalError(f"{archive}: {len(found)} images in one archive; save them one by one")
-        notes = found[0].get("annotations", {})
+        entries = json.loads(_read(tar, "index.json"))["manifests"]
+        if len(entries) != 1:
+            raise LocalError(f"{archive}: {len(entries)} images in one archive; save them one by one")
+        notes = entries[0].get("annotations", {})
         references = [notes.get("io.containerd.image.name") or notes.get("org.opencontainers.image.ref.name") or ""]
-        manifest = json.loads(_read(tar, _blob(found[0]["digest"])))
+        manifest = json.loads(_read(tar, _blob(entries[0]["digest"])))
         config, layers = _blob(manifest["config"]["digest"]), [_blob(layer["digest"]) for layer in manifest["layers"]]
     else:
         raise LocalError(f"{archive}: neither manifest.json nor index.json in it, so it holds no image")
@@ -216,7 +213,7 @@ def _remove(path: Path) -> None:
 
 
 def _extract(tar: tarfile.TarFile, layer: str, root: Path) -> None:
-    """GNU tar keeps owners, capabilities and device files; Python's does not."""
+    """GNU tar keeps owners, capabilities and device files; Python's tarfile does not."""
     head = _open(tar, layer).read(4)
     compression = [flag for magic, flag in COMPRESSION.items() if head.startswith(magic)]
     options = ("--numeric-owner", "--xattrs", "--xattrs-include=*", "--preserve-permissions", f"--exclude={WHITEOUT}*")
@@ -228,13 +225,13 @@ def _extract(tar: tarfile.TarFile, layer: str, root: Path) -> None:
         process.stdin.close()
     except BrokenPipeError:
         pass  # tar has ended early and says why
-    words = process.stderr.read().decode(errors="replace")
+    errors = process.stderr.read().decode(errors="replace")
     if process.wait():
-        raise LocalError(f"unpacking {layer} failed:\n{words}".rstrip())
+        raise LocalError(f"unpacking {layer} failed:\n{errors}".rstrip())
 
 
 def _begin(rootfs: Path) -> Path:
-    """An empty folder to fill and rename, below a folder for root alone: images hold programs with the set-user-id bit."""
+    """An empty folder to fill and rename, below a folder for root alone: images contain set-user-id programs."""
     rootfs.parent.mkdir(parents=True, exist_ok=True)
     rootfs.parent.chmod(0o700)
     partial = rootfs.with_suffix(".partial")

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 
 
 def send_settings(ssh: Sequence[str], files: Mapping[str, str]) -> tuple[bool, str]:
-    """Puts files, by their paths from the root, into the root that the user's sessions see, as an admin does it by hand. `ssh` is what runs
-    a command line there.
+    """Puts files, by their paths from the root, into the root of the user's sessions, as an admin would. `ssh` is the prefix that runs a
+    command line there.
 
-    Gives True and what the root has, or False and why it has not got them. The cluster may be whole all the same: the user may be no admin,
-    or the root may be read-only.
+    Gives True and what the root has, or False and why it lacks them: the user may be no admin, or the root may be read-only.
     """
     if not files:
         return True, ""

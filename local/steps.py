@@ -9,7 +9,7 @@ from rich.markup import escape
 
 
 class Step:
-    """A step under way: what it found or did can be added to its line, and long parts announced while it runs."""
+    """A step in progress: `note` is added to its line, and `say` announces long parts."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

@@ -1,5 +1,5 @@
-"""Slurm's own vocabulary: node states, reasons, hostlists and what its commands print. Pure, but for `commands`, which runs them, and
-`signals`, by which programs wait, and `processes`, which reads those of a pod.
+"""Slurm's vocabulary: node states, reasons, hostlists and the output of its commands. Uses only Python's standard library: pods import it
+too.
 
-It needs Python's own library alone: controllers, health checks, workers' programs and slurmctld's sidecar import it, in pods too.
+Pure, except `commands`, which runs commands, `signals`, by which programs wait, and `processes`, which reads a pod's processes.
 """

@@ -1,7 +1,6 @@
-"""What health checks last found on a node, as Slurm keeps it in the node's `Extra`: JSON, under the key `slipway`. Pure.
+"""The last results of health checks on a node, as JSON under the key `slipway` of the node's `Extra`. Pure.
 
-The programs of the checks write it, the NodeSet controller and the status of a cluster read it. A failure stays in it until the check has
-passed, whatever its runs say meanwhile. An `Extra` that is not JSON, or whose key `slipway` is no object, belongs to somebody else.
+A failure stays until the check passes. An `Extra` that is not JSON, or whose key `slipway` is no object, belongs to somebody else.
 """
 
 import json
@@ -53,7 +52,7 @@ class Failure:
 
 @record
 class Driver:
-    """The driver that a check of GPUs has met. Whether it is that of the set's other nodes, the NodeSet controller decides."""
+    """The driver that a check of GPUs found. The NodeSet controller compares it with that of the set's other nodes."""
 
     version: str
     drains: int = 0
@@ -72,7 +71,7 @@ class Request:
 
 @record
 class CheckResult:
-    """The last result of one check on one node. A job that was skipped, as the node was not free, is no result."""
+    """The last result of one check on one node. A job that was skipped because the node was busy has no result."""
 
     result: str
     """`passed`, `failed`, `unknown`, or `skipped`: there is nothing on the node that the check could look at."""
@@ -86,32 +85,32 @@ class CheckResult:
 
 
 def read_results(extra: str) -> dict[str, CheckResult] | None:
-    """The results by the names of the checks; None where the field is somebody else's. What is not a result is left out."""
+    """The results by the names of the checks; None if the field is somebody else's. Entries that are no results are left out."""
     fields = _fields(extra)
     if fields is None:
         return None
-    return {name: result for name, given in fields.get(_KEY, {}).items() if (result := _result(given)) is not None}
+    return {name: result for name, entry in fields.get(_KEY, {}).items() if (result := _result(entry)) is not None}
 
 
 def with_result(extra: str, check: str, result: CheckResult) -> str | None:
-    """A node's `Extra` with a check's last result in it; None where the field is somebody else's."""
+    """A node's `Extra` with a check's last result; None if the field is somebody else's."""
     fields = _fields(extra)
     if fields is None:
         return None
-    given: dict[str, Any] = {"result": result.result, "at": result.at}
+    entry: dict[str, Any] = {"result": result.result, "at": result.at}
     if result.failure is not None:
         failure = result.failure
         seen = {"passes": failure.passes} if failure.passes else {}
         wish = {"wish": failure.wish} if failure.wish != "drain" else {}
         about = {"since": failure.since, "found": failure.found, "kind": failure.kind, "drains": failure.drains}
-        given["failure"] = {**about, **seen, **wish}
+        entry["failure"] = {**about, **seen, **wish}
     if result.driver is not None:
-        given["driver"] = {"version": result.driver.version, **({"drains": result.driver.drains} if result.driver.drains else {})}
+        entry["driver"] = {"version": result.driver.version, **({"drains": result.driver.drains} if result.driver.drains else {})}
     if result.passed_for is not None:
-        given["passedFor"] = _told(result.passed_for)
+        entry["passedFor"] = _told(result.passed_for)
     if result.failure is not None and result.failure.machine:
-        given["failure"] |= {"machine": result.failure.machine, "seen": result.failure.seen}
-    fields.setdefault(_KEY, {})[check] = given
+        entry["failure"] |= {"machine": result.failure.machine, "seen": result.failure.seen}
+    fields.setdefault(_KEY, {})[check] = entry
     try:
         return json.dumps(fields, separators=(",", ":"), sort_keys=True)
     except RecursionError:  # it could just be read
@@ -130,8 +129,10 @@ def following(
     asked: Request | None = None,
     wish: Wish = "drain",
 ) -> CheckResult:
-    """The result to keep after a run. So many passes in a row end the failure; unknown and skipped keep it as it was, and a failure keeps
-    the time of the first. A run that did not see the driver keeps what an earlier one has seen. Only a pass answers what was asked."""
+    """The result to keep after a run. `passes` passes in a row end a failure, which keeps its first time; unknown and skipped leave it.
+
+    A run that did not see the driver keeps the last one seen. Only a pass answers a request.
+    """
     earlier, driver = (before.failure, driver or before.driver) if before is not None else (None, driver)
     passed_for = before.passed_for if before is not None else None
     if result == PASSED:
@@ -146,8 +147,10 @@ def following(
 
 
 def seen_on(machine: str, before: CheckResult | None, after: CheckResult) -> CheckResult:
-    """The result of a run with the machine that the node was on in it: a failure keeps the machine on which a run has last seen it. One
-    that drains no node has none, so that what many nodes share is written with one call."""
+    """The result of a run with the machine that the node was on: a failure keeps the machine where a run last saw it.
+
+    A failure that drains no node has no machine, so that one call can write the same result for many nodes.
+    """
     failure, earlier = after.failure, before.failure if before is not None else None
     if failure is None or not failure.drains:
         return after
@@ -169,16 +172,16 @@ def requests_text(requests: Mapping[str, Request]) -> str:
 
 
 def read_requests(text: str) -> dict[str, Request] | None:
-    """What `requests_text` wrote; None for no text: then the run looks at all nodes. Raises ValueError for a text that it did not write."""
+    """Parses the text of `requests_text`; None for an empty text: the run then looks at all nodes. Raises ValueError for any other text."""
     if not text:
         return None
     try:
-        given: Any = json.loads(text)
+        document: Any = json.loads(text)
     except UNREADABLE as error:
         raise ValueError(f"{variables.ASKED_NODES} is not JSON: {error}") from None
-    if not isinstance(given, dict):
+    if not isinstance(document, dict):
         raise ValueError(f"{variables.ASKED_NODES} is no object: {text[:100]}")
-    requests = {name: _request(each) for name, each in cast("dict[str, Any]", given).items()}
+    requests = {name: _request(entry) for name, entry in cast("dict[str, Any]", document).items()}
     if bad := [name for name, request in requests.items() if request is None]:
         raise ValueError(f"{variables.ASKED_NODES} has no request for {bad[0]}")
     return {name: request for name, request in requests.items() if request is not None}
@@ -188,17 +191,17 @@ def _told(request: Request) -> dict[str, str]:
     return {"machine": request.machine, **({"step": request.step} if request.step else {})}
 
 
-def _request(given: Any) -> Request | None:
+def _request(entry: Any) -> Request | None:
     try:
-        return Request(str(given["machine"]), str(given.get("step", "")))
+        return Request(str(entry["machine"]), str(entry.get("step", "")))
     except UNREADABLE:
         return None
 
 
-def driver_of(given: Any) -> Driver | None:
-    """From `{"version": "550.90.07", "drains": 2}`; None for all else, and for a version that is no short word."""
+def driver_of(entry: Any) -> Driver | None:
+    """From `{"version": "550.90.07", "drains": 2}`; None for anything else, and for a version that is no short word."""
     try:
-        version, drains = str(given["version"]), int(given.get("drains", 0))
+        version, drains = str(entry["version"]), int(entry.get("drains", 0))
     except UNREADABLE:
         return None
     return Driver(version, max(0, drains)) if _VERSION.fullmatch(version) else None
@@ -213,19 +216,19 @@ def _fields(extra: str) -> dict[str, Any] | None:
     return cast("dict[str, Any]", fields) if is_ours else None
 
 
-def _result(given: Any) -> CheckResult | None:
+def _result(entry: Any) -> CheckResult | None:
     try:
-        result, at = str(given["result"]), str(given["at"])
-        if (told := given.get("failure")) is not None:
+        result, at = str(entry["result"]), str(entry["at"])
+        if (told := entry.get("failure")) is not None:
             wish = wish_of(told.get("wish"))
             drains = bool(told["drains"]) and wish != "none"
             failure = Failure(str(told["since"]), str(told["found"]), kind_of(told["kind"]), drains, int(told.get("passes", 0)), wish)
         else:
             # As earlier releases wrote it.
             failure = Failure(at, "what it found is in the log of its run") if result == FAILED else None
-        told: Any = given.get("failure") or {}
+        told: Any = entry.get("failure") or {}
         failure = _seen(failure, str(told.get("machine", "")), str(told.get("seen", ""))) if failure is not None else None
-        return CheckResult(result, at, failure, driver_of(given.get("driver")), _request(given.get("passedFor")))
+        return CheckResult(result, at, failure, driver_of(entry.get("driver")), _request(entry.get("passedFor")))
     except UNREADABLE:
         return None
 

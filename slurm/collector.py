@@ -1,6 +1,6 @@
-"""How a node tells what it has found: one line to the program beside slurmctld (programs/node_checks/collect.py). Thin.
+"""Sends a node's reports, one line each, to the program beside slurmctld (programs/node_checks/collect.py). Thin.
 
-The line is a credential of munge that Slurm's user alone can read: so the collector knows that root of a node has made it.
+Each line is a munge credential that only Slurm's user can read; it proves to the collector that root on a node made it.
 """
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ _SLACK_S = 5
 
 
 def tell(host: str, port: int, user: int, report: "dict[str, Any]") -> "dict[str, Any]":
-    """Sends a report, in a credential that this user alone can read, and gives the answer. Raises OSError or ValueError."""
+    """Sends a report in a credential that only this user can read. Gives the answer. Raises OSError or ValueError."""
     import json  # a job whose checks pass pays for none of these
     import socket
     import subprocess

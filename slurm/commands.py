@@ -10,10 +10,10 @@ class SlurmError(Exception):
 
 
 def call(*command: str, timeout_s: float, env: Mapping[str, str] | None = None, is_silence_wanted: bool = False, stdin: str = "") -> str:
-    """What the command prints. `env` is added to this process's own, `stdin` is what the command can read. With `is_silence_wanted`, words
-    on standard error are a failure, too: some commands end well all the same. Raises SlurmError.
+    """Runs a command and gives its output. `env` extends this process's own. With `is_silence_wanted`, output on standard error is a
+    failure even if the command succeeds. Raises SlurmError.
 
-    Slurm keeps any byte that a reason or a comment was given (measured on 26.05): bytes that are not UTF-8 are read as U+FFFD.
+    Slurm keeps any byte in a reason or a comment (measured on 26.05): bytes that are not UTF-8 are read as U+FFFD.
     """
     try:
         done = subprocess.run(
@@ -31,6 +31,6 @@ def call(*command: str, timeout_s: float, env: Mapping[str, str] | None = None, 
     except OSError as error:
         raise SlurmError(f"{command[0]}: {error.strerror}") from None
     if done.returncode or (is_silence_wanted and done.stderr.strip()):
-        words = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        raise SlurmError("; ".join(words) or f"{command[0]} ended with {done.returncode}")
+        message_lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise SlurmError("; ".join(message_lines) or f"{command[0]} ended with {done.returncode}")
     return done.stdout

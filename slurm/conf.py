@@ -17,11 +17,11 @@ CHECKS_PARTITION = "slipway-checks"
 
 
 def pairs_of(line: str) -> list[tuple[str, str]] | None:
-    """The `Key=value` pairs of one line as Slurm reads it: none for a comment or a blank, None where Slurm could not read all of it, and
-    where it would read more than this line: a backslash before the end draws the next line in, elsewhere it hides the # after it.
+    """The `Key=value` pairs of one line as Slurm reads it: empty for a comment or a blank line. None if Slurm could not read all of it, or
+    would read more than this line (a backslash at the end continues it; elsewhere it hides the # after it).
 
-    Source: Slurm's src/common/parse_config.c: a # starts a comment, in quotes too; a value holds no space unless it stands in double
-    quotes. tests/slurm/test_parser.py has Slurm's own parser read the same lines.
+    Source: Slurm's src/common/parse_config.c: a # starts a comment, in quotes too; a value with a space needs double quotes.
+    tests/slurm/test_parser.py has Slurm's own parser read the same lines.
     """
     text = line.split("#", 1)[0].strip(" \t")
     if "\\" in text:
@@ -39,18 +39,18 @@ def pairs_of(line: str) -> list[tuple[str, str]] | None:
 
 
 def setting(key: str, value: str) -> str:
-    """`Key=value`, in double quotes where the value holds a space or nothing: without them Slurm would read the rest as further keys, or
-    the next key as the value."""
+    """`Key=value`. A value that is empty or contains a space is in double quotes: without them Slurm would read the next word as a key or
+    value."""
     return f'{key}="{value}"' if " " in value or "\t" in value or not value else f"{key}={value}"
 
 
 def known(key: str, keys: Iterable[str]) -> str | None:
-    """The key as Slurm spells it, whatever the case it was written in; None where Slurm does not know it."""
-    return {each.lower(): each for each in keys}.get(key.lower())
+    """The key as Slurm spells it, in whatever case it is written; None for an unknown key."""
+    return {spelling.lower(): spelling for spelling in keys}.get(key.lower())
 
 
 def number_of(value: str) -> int | None:
-    """A whole number as Slurm reads it, in the way of C: 8, 010 and 0x8 are the same. None for what is none."""
+    """A whole number as Slurm reads it, as C does: 8, 010 and 0x8 are the same. None for anything else."""
     if _NUMBER.fullmatch(value) is None:
         return None
     digits = value.lstrip("+")

@@ -1,7 +1,6 @@
-"""What the daemons write, each in its own format: read into time, level and message. Pure.
+"""Parses the daemons' log lines into time, level and message. A line in an unknown format is a message of level info. Pure.
 
-Formats of Slurm 26.05 (in every LogTimeFormat), munge 0.5, OpenSSH 10, MariaDB 11.8 and nfs-ganesha, as measured; a line that is in none
-of them is a message of level info.
+Measured on Slurm 26.05 (every LogTimeFormat), munge 0.5, OpenSSH 10, MariaDB 11.8 and nfs-ganesha.
 """
 
 import re
@@ -28,11 +27,11 @@ class Read:
 
 
 def read(daemon: str, text: str) -> Read:
-    """A line of the daemon's, or of the script that starts it. Gives any text a message."""
-    found = _start(daemon, text)
-    if found is None:
-        found = _READERS.get(daemon, _plain)(text)
-    return found if found.message else Read(text.strip(), found.level, found.at)
+    """A line of the daemon, or of the script that starts it. Every text gives a message."""
+    reading = _start(daemon, text)
+    if reading is None:
+        reading = _READERS.get(daemon, _plain)(text)
+    return reading if reading.message else Read(text.strip(), reading.level, reading.at)
 
 
 _SLURM_HEAD = re.compile(
@@ -58,7 +57,7 @@ _GANESHA_LEVELS = {"FATAL": CRITICAL, "MAJ": CRITICAL, "CRIT": ERROR, "WARN": WA
 
 
 def _start(daemon: str, text: str) -> Read | None:
-    """What a start script says: `mariadb.sh: making the data folder`."""
+    """A line of a start script: `mariadb.sh: making the data folder`."""
     head = f"{daemon}.sh: "
     if not text.startswith(head):
         return None
@@ -67,31 +66,31 @@ def _start(daemon: str, text: str) -> Read | None:
 
 
 def _slurm(text: str) -> Read:
-    found = _SLURM_HEAD.match(text)
-    if found is None:  # every part may be missing
+    match = _SLURM_HEAD.match(text)
+    if match is None:  # every part may be missing
         return Read(text)
-    level = found["level"] or ""
+    level = match["level"] or ""
     # Which step a slurmstepd belongs to stays in the message: it is where the job is read from.
-    message = (found["step"] or "") + text[found.end() :]
-    return Read(message, _SLURM_LEVELS.get(level, DEBUG if level else INFO), _slurm_time(found["time"] or ""))
+    message = (match["step"] or "") + text[match.end() :]
+    return Read(message, _SLURM_LEVELS.get(level, DEBUG if level else INFO), _slurm_time(match["time"] or ""))
 
 
 def _slurm_time(text: str) -> float | None:
-    """Of LogTimeFormat's forms, those that name the moment: ISO 8601, RFC 5424 and RFC 3339."""
+    """The forms of LogTimeFormat that name a moment: ISO 8601, RFC 5424 and RFC 3339."""
     return iso_time(text) if text[:4].isdecimal() and "-" in text else None
 
 
 def iso_time(text: str) -> float | None:
-    """Unix time of a date and time; where no zone is given, it is that of this machine. None for what is no time."""
-    found = _ISO.match(text)
-    if found is None:
+    """Unix time of a date and time, in this machine's zone if none is given. None for an invalid time."""
+    match = _ISO.match(text)
+    if match is None:
         return None
-    year, month, day, hour, minute, second = (int(part) for part in found.groups()[:6])
+    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
     if not (year >= 1970 and 1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 61):
         return None
-    fraction = float(f"0.{found[7] or 0}")
+    fraction = float(f"0.{match[7] or 0}")
     parts = (year, month, day, hour, minute, second, 0, 1, -1)
-    zone = found[8]
+    zone = match[8]
     try:
         if zone is None:
             return time.mktime(parts) + fraction
@@ -102,39 +101,39 @@ def iso_time(text: str) -> float | None:
 
 
 def _utc(year: int, month: int, day: int) -> int:
-    """Unix time of the day's beginning in UTC, as calendar.timegm has it, whose import takes long."""
+    """Unix time of the day's start in UTC, as calendar.timegm gives it; importing that takes long."""
     year -= month <= 2
     days = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
     return (365 * year + year // 4 - year // 100 + year // 400 + days - 719_468) * 86_400
 
 
 def _munged(text: str) -> Read:
-    found = _MUNGE.match(text)
-    return Read(text[found.end() :], _MUNGE_LEVELS.get(found[1], INFO)) if found else Read(text)
+    match = _MUNGE.match(text)
+    return Read(text[match.end() :], _MUNGE_LEVELS.get(match[1], INFO)) if match else Read(text)
 
 
 def _sshd(text: str) -> Read:
-    found = _SSHD.match(text)
-    if found is None:
+    match = _SSHD.match(text)
+    if match is None:
         return Read(text)
-    return Read(text[found.end() :], {"fatal": CRITICAL, "error": ERROR}.get(found[1], DEBUG))
+    return Read(text[match.end() :], {"fatal": CRITICAL, "error": ERROR}.get(match[1], DEBUG))
 
 
 def _mariadb(text: str) -> Read:
-    found = _MARIADB.match(text)
-    return Read(text[found.end() :], _MARIADB_LEVELS[found[2]], iso_time(found[1])) if found else Read(text)
+    match = _MARIADB.match(text)
+    return Read(text[match.end() :], _MARIADB_LEVELS[match[2]], iso_time(match[1])) if match else Read(text)
 
 
 def _ganesha(text: str) -> Read:
-    found = _GANESHA.match(text)
-    if found is None:
+    match = _GANESHA.match(text)
+    if match is None:
         return Read(text)
-    at = iso_time(f"{found['year']}-{found['month']}-{found['day']} {found['clock']}")
-    return Read(f"{found['function']}: {text[found.end() :].strip()}", _GANESHA_LEVELS.get(found["level"], DEBUG), at)
+    at = iso_time(f"{match['year']}-{match['month']}-{match['day']} {match['clock']}")
+    return Read(f"{match['function']}: {text[match.end() :].strip()}", _GANESHA_LEVELS.get(match["level"], DEBUG), at)
 
 
 def _plain(text: str) -> Read:
-    """Of a program of ours, what it did not mean to say: the lines of a traceback, or of a program that it ran."""
+    """Output that a program of ours did not log itself: a traceback, or the output of a program that it ran."""
     return Read(text, ERROR if _TRACEBACK.match(text) else level_of(text))
 
 

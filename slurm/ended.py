@@ -1,7 +1,6 @@
-"""What has ended, as sacct is asked for it: by the collector of metrics, and by the program that tells people. Pure.
+"""Jobs that have ended, and how to ask sacct for them: for the collector of metrics and for notifications. Pure.
 
-slurmctld hands a job's end to slurmdbd a moment later. So each reading looks back a while, and knows the ends from there that it has had.
-After an outage of slurmdbd it looks back to the beginning of the outage (Gap).
+slurmctld hands ends to slurmdbd late, so each reading looks back a while and skips known ends; after an outage to its beginning (Gap).
 """
 
 from slurm.records import record
@@ -28,7 +27,7 @@ _PAUSES = 50
 
 @record
 class Gap:
-    """A time without an answer about ended runs. slurmctld hands over what ended meanwhile once slurmdbd is back, little by little."""
+    """An outage of readings of ended jobs. slurmctld hands over what ended during it once slurmdbd is back, little by little."""
 
     since: float
     """Ends from here on may come late. In seconds since 1970, as the next."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 def content_hash(files: Mapping[str, bytes]) -> str:
     """Twelve hexadecimal digits, by name and content of each file."""
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for name, content in sorted(files.items()):
-        whole.update(f"{name}\0{len(content)}\0".encode() + content)
-    return whole.hexdigest()[:12]
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()[:12]

@@ -1,6 +1,6 @@
-"""How fast the GPUs of a machine talk to each other, by model: what an all-reduce among them is measured by.
+"""The bandwidth between the GPUs of a machine, by model: the reference for an all-reduce.
 
-Figures are NVIDIA's data sheets', halved: those count both directions, and nccl-tests' bus bandwidth is of one (PERFORMANCE.md there).
+Half of NVIDIA's data sheets' figures: those count both directions, and nccl-tests' bus bandwidth counts one (its PERFORMANCE.md).
 """
 
 from types import MappingProxyType
@@ -13,6 +13,6 @@ LEAST_SHARE = 0.75
 
 
 def least_gb_per_s(model: str) -> float | None:
-    """The least bus bandwidth of an all-reduce within a machine with these GPUs, `model` as in Slurm's GRES; None where none is known."""
+    """The least bus bandwidth of an all-reduce within a machine with these GPUs (`model` as in Slurm's GRES); None for an unknown model."""
     link = LINK_GB_PER_S.get(model.lower())
     return None if link is None else LEAST_SHARE * link

@@ -1,6 +1,6 @@
-"""Which machine a Slurm node is on: the name of the Kubernetes node and its boot, as the worker tells slurmctld (InstanceId). Pure.
+"""Identifies the machine of a Slurm node: the Kubernetes node's name and its boot, as the worker reports it (InstanceId). Pure.
 
-Slurm keeps a node's name when its worker moves to another machine. Whoever notes something about the machine notes this beside it.
+A Slurm node's name survives a move to another machine, so notes about the machine include this.
 """
 
 

@@ -1,7 +1,8 @@
-"""What Slipway notes in a job's AdminComment: `did not start on gpu-1: ... [slipway: requeue; warned m1@1795543524]`. Pure.
+"""Slipway's notes in a job's AdminComment: `did not start on gpu-1: ... [slipway: requeue; warned m1@1795543524]`. Others own the text
+before.
 
-The text before the bracket belongs to others, and stays. AdminComment outlives a requeue and a restart of slurmctld, users cannot write it,
-and squeue lists it; scontrol neither sets SystemComment nor appends to AdminComment (measured on 26.05).
+AdminComment survives a requeue and a restart of slurmctld, squeue lists it, and users cannot write it. scontrol neither sets SystemComment
+nor appends to AdminComment (measured on 26.05).
 """
 
 import re
@@ -39,19 +40,19 @@ def window_mark(name: str, start: int) -> str:
 
 
 def read_marks(comment: str) -> Marks:
-    """The parts of an AdminComment. Brackets in others' texts that are not ours stay part of the text."""
+    """The parts of an AdminComment. Brackets that are not ours stay part of the text."""
     if comment.strip() in _NONE:
         return Marks()
-    words = [word.strip() for found in _MARKS.findall(comment) for word in found.split(";")]
-    warned = tuple(dict.fromkeys(word.removeprefix(_WARNED) for word in words if word.startswith(_WARNED)))
-    return Marks(_MARKS.sub("", comment).strip(), _REQUEUE in words, warned, _LENT in words)
+    marks = [mark.strip() for group in _MARKS.findall(comment) for mark in group.split(";")]
+    warned = tuple(dict.fromkeys(mark.removeprefix(_WARNED) for mark in marks if mark.startswith(_WARNED)))
+    return Marks(_MARKS.sub("", comment).strip(), _REQUEUE in marks, warned, _LENT in marks)
 
 
 def write_marks(marks: Marks) -> str:
-    """The AdminComment with these parts; others' text is cut rather than the marks."""
+    """The AdminComment with these parts; if it is too long, the others' text is cut, not the marks."""
     flags = [word for word, is_set in ((_REQUEUE, marks.asked_for_requeue), (_LENT, marks.lent_requeue)) if is_set]
-    words = [*flags, *(f"{_WARNED}{each}" for each in marks.warned[-_MOST_WARNINGS:])]
-    ours = f"[slipway: {'; '.join(words)}]" if words else ""
+    entries = [*flags, *(f"{_WARNED}{warning}" for warning in marks.warned[-_MOST_WARNINGS:])]
+    ours = f"[slipway: {'; '.join(entries)}]" if entries else ""
     return " ".join(part for part in (marks.text[: max(0, min(_LONGEST_TEXT, _LONGEST - len(ours)))], ours) if part)
 
 
@@ -61,7 +62,7 @@ def with_text(comment: str, text: str) -> str:
 
 
 def with_warning(comment: str, windows: Iterable[str], met: Collection[str] = ()) -> str:
-    """The comment with these warnings added. Where they are too many, those of windows that the job still meets, `met`, go last."""
+    """The comment with these warnings added. If there are too many, those of windows that the job still meets (`met`) are dropped last."""
     marks = read_marks(comment)
     before = sorted(marks.warned, key=lambda mark: mark in met)
     return write_marks(replace(marks, warned=tuple(dict.fromkeys([*before, *windows]))))

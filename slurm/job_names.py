@@ -1,7 +1,7 @@
-"""Which job, and which step of it, a line of a log is about. Pure.
+"""Finds the job and the step that a line of a log is about. Pure.
 
-Slurm 26.05 writes a job in many ways: `JobId=12`, `JobId=12_3(15)` for a task of an array, `JobId=12+1(13)` for a component of a
-heterogeneous job, `StepId=12.0`, `StepId=12.batch`, `[12.extern]` before what a slurmstepd says, `jobid [12]`, `job 12`, `STEP 12.0`.
+Slurm 26.05 writes jobs in many ways: `JobId=12`, `JobId=12_3(15)` (array task), `JobId=12+1(13)` (component of a heterogeneous job),
+`StepId=12.0`, `StepId=12.batch`, `[12.extern]` (slurmstepd), `jobid [12]`, `job 12`, `STEP 12.0`.
 """
 
 import re
@@ -24,12 +24,12 @@ _LONGEST = 4096
 
 
 def find_job(text: str) -> tuple[str, str]:
-    """The job and the step that the text names first, as Slurm's commands take them: ("12_3", "0"). Empty where it names none."""
+    """The first job and step that the text names, as Slurm's commands take them: ("12_3", "0"). Empty if it names none."""
     text = text[:_LONGEST]
     if not _MAY_MENTION.search(text):
         return "", ""
-    for found in _MENTION.finditer(text):
-        job = next(filter(None, (found[f"j{form}"] for form in range(1, 6))))
+    for match in _MENTION.finditer(text):
+        job = next(filter(None, (match[f"j{form}"] for form in range(1, 6))))
         if int(re.split("[_+]", job)[0]) <= _LAST_JOB:
-            return job, next(filter(None, (found[f"s{form}"] for form in range(1, 6))), "").lower()
+            return job, next(filter(None, (match[f"s{form}"] for form in range(1, 6))), "").lower()
     return "", ""

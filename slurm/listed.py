@@ -37,27 +37,27 @@ class Node:
         return not self.state.is_known or bool(self.state.flags & _AWAY)
 
 
-def read_node(said: Mapping[str, str]) -> Node:
+def read_node(answer: Mapping[str, str]) -> Node:
     """A node of the answer to GET /nodes/. Raises KeyError and ValueError."""
-    allocated, _, _, total = (int(part) for part in said["CPUsState"].split("/"))
-    used, there = (sum(count_gpus(said[key]).values()) for key in ("GresUsed", "Gres"))
-    reason = "" if said["Reason"].lower() in ("none", "(null)") else written(said["Reason"])
-    since = read_seconds(said["TimeStamp"])
+    allocated, _, _, total = (int(part) for part in answer["CPUsState"].split("/"))
+    used, gpu_total = (sum(count_gpus(answer[key]).values()) for key in ("GresUsed", "Gres"))
+    reason = "" if answer["Reason"].lower() in ("none", "(null)") else written(answer["Reason"])
+    since = read_seconds(answer["TimeStamp"])
     return Node(
-        name=said["NodeList"],
-        node_set=said["NodeList"].rpartition("-")[0],
-        state=node_state(said["StateComplete"].upper().split("+")),
+        name=answer["NodeList"],
+        node_set=answer["NodeList"].rpartition("-")[0],
+        state=node_state(answer["StateComplete"].upper().split("+")),
         cpus=(allocated, total),
-        gpus=(used, there),
+        gpus=(used, gpu_total),
         reason=reason,
-        by=said["User"].partition("(")[0] if reason else "",
+        by=answer["User"].partition("(")[0] if reason else "",
         since=since if reason else None,
-        checks=_results(said["Extra"]),
+        checks=_results(answer["Extra"]),
     )
 
 
 def count_tasks(number: str) -> int:
-    """Tasks of a line of squeue's: `12_[4-9%2]` are six that wait."""
+    """The number of tasks in a line of squeue: `12_[4-9%2]` are six pending ones."""
     _, _, inside = number.partition("_[")
     listed = inside.removesuffix("]").partition("%")[0]
     if not listed or "..." in listed:
@@ -71,11 +71,11 @@ def count_tasks(number: str) -> int:
 
 
 def read_seconds(text: str) -> int | None:
-    """A time of squeue's or sinfo's; None where it has none (`N/A`, `NONE`)."""
+    """A time of squeue or sinfo; None if it has none (`N/A`, `NONE`)."""
     return int(text) if text.isdecimal() else None
 
 
 def _results(extra: str) -> Mapping[str, tuple[str, float | None]] | None:
-    """The last results of checks in a node's `Extra`, which may be somebody else's."""
+    """The last results of checks in a node's `Extra`; None if it is somebody else's."""
     results = read_results(extra)
-    return {name: (each.result, read_time(each.at)) for name, each in results.items()} if results else None
+    return {name: (result.result, read_time(result.at)) for name, result in results.items()} if results else None

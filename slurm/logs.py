@@ -1,7 +1,6 @@
-"""A line of a log, as everything in our pods writes it: a JSON object on stdout. docs/logs.md shows it to those who collect them.
+"""The format of log lines in our pods: a JSON object on stdout (docs/logs.md). Never raises: no daemon may end over its log.
 
-`time` (RFC 3339, UTC, milliseconds), `level`, `cluster`, `node`, `daemon`, `job` and `step` where the line names a job, further keys, and
-`message` at the end. Decides how a line reads, and writes it; never raises, as no daemon may end over its log.
+`time` (RFC 3339, UTC, milliseconds), `level`, `cluster`, `node`, `daemon`, `job` and `step` if known, further keys, `message` last.
 """
 
 import json
@@ -30,11 +29,11 @@ _writing = threading.RLock()  # one that a handler of signals may take again
 
 
 def line(daemon: str, message: str, level: str = INFO, when: float | None = None, /, **more: "Any") -> str:
-    """One line, without its end. `when` is Unix time, now by default; `more` are further keys, which come before the message. `node`, `job`
-    and `step` in it win over what is known otherwise."""
+    """One line, without its end. `when` is Unix time, by default now; `more` are further keys before the message. Its `node`, `job` and
+    `step` override the values known otherwise."""
     job, step = find_job(message) if not more.get("job") else ("", "")
     try:
-        made = {
+        record = {
             "time": stamp(time.time() if when is None else when),
             "level": level,
             "cluster": os.environ.get(variables.CLUSTER, ""),
@@ -44,13 +43,13 @@ def line(daemon: str, message: str, level: str = INFO, when: float | None = None
             **{key: value for key, value in more.items() if key not in _OWN_KEYS},
             "message": message,
         }
-        return _bounded(made)
+        return _bounded(record)
     except Exception as error:  # a value that JSON does not have, for instance
         return json.dumps({"time": stamp(0), "level": ERROR, "daemon": daemon, "message": f"a line of the log is lost: {error!r}"})
 
 
 def stamp(at: float) -> str:
-    """Unix time as RFC 3339 in UTC, with milliseconds. The epoch where it is no time."""
+    """Unix time as RFC 3339 in UTC, with milliseconds. The epoch for an invalid time."""
     try:
         thousandths = int(at * 1000)
         return f"{_second(thousandths // 1000)}.{thousandths % 1000:03d}Z"
@@ -59,7 +58,7 @@ def stamp(at: float) -> str:
 
 
 def write(text: str) -> None:
-    """Writes lines to stdout, at once and together. Where nobody reads any more, they are lost."""
+    """Writes lines to stdout, at once and together. If nobody reads any more, they are lost."""
     data = (text + "\n").encode("utf-8", "replace")
     try:
         with _writing:
@@ -70,8 +69,8 @@ def write(text: str) -> None:
 
 
 def teller(daemon: str) -> "Callable[..., None]":
-    """What a program of ours says its lines with: `say("made the home of ada")`, `say("job 12 waits", job="12")`. Lines that begin with
-    FAILED, REFUSED, LOST or NOT SENT are errors, unless `level` says otherwise."""
+    """The function with which a program of ours logs: `say("made the home of ada")`, `say("job 12 waits", job="12")`. Lines that begin with
+    FAILED, REFUSED, LOST or NOT SENT are errors unless `level` is given."""
 
     def say(message: str, level: str = "", /, **more: "Any") -> None:
         write(line(daemon, message, level or level_of(message), **more))
@@ -80,7 +79,7 @@ def teller(daemon: str) -> "Callable[..., None]":
 
 
 def level_of(message: str) -> str:
-    """The level of what a program of ours says."""
+    """The level of a message of our programs."""
     return ERROR if message.startswith(_REFUSALS) else INFO
 
 
@@ -89,32 +88,32 @@ def said(text: str) -> "Mapping[str, Any] | None":
     if not text.startswith('{"time": '):
         return None
     try:
-        found: dict[str, Any] = json.loads(text)  # an object, as it begins like one
+        record: dict[str, Any] = json.loads(text)  # an object, as it begins like one
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found.get("message"), str) else None
+    return record if isinstance(record.get("message"), str) else None
 
 
 def is_own(text: str) -> bool:
     """True for a line of a program in this cluster's pods."""
-    found = said(text)
-    return found is not None and found.get("cluster") == os.environ.get(variables.CLUSTER, "")
+    record = said(text)
+    return record is not None and record.get("cluster") == os.environ.get(variables.CLUSTER, "")
 
 
 def readable(text: str) -> str:
-    """A line of a log for people: who says what. Lines that are none of ours stay as they are."""
-    found = said(text)
-    return text if found is None else f"{found.get('daemon', '')}: {found['message']}"
+    """A log line for people: the daemon and the message. Other lines stay as they are."""
+    record = said(text)
+    return text if record is None else f"{record.get('daemon', '')}: {record['message']}"
 
 
 def _dumps(value: "Any") -> str:
-    """JSON without a character that a terminal obeys: JSON itself escapes those below a space only."""
+    """JSON without control characters that a terminal obeys: JSON itself escapes only those below a space."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if text.isprintable() else "".join(map(_shown, text))
 
 
 def _shown(character: str) -> str:
-    """Halves of surrogates stay, which are written as question marks: not every reader takes them."""
+    """Surrogate halves stay and are written as question marks: not every reader accepts them."""
     return character if character.isprintable() or "\ud800" <= character <= "\udfff" else json.dumps(character)[1:-1]
 
 
@@ -122,20 +121,20 @@ def _named(job: str, step: str) -> dict[str, str]:
     return {**({"job": job} if job else {}), **({"step": step} if step and job else {})}
 
 
-def _bounded(made: "dict[str, Any]") -> str:
-    text = _dumps(made)
+def _bounded(record: "dict[str, Any]") -> str:
+    text = _dumps(record)
     if len(text) * 4 <= LONGEST or len(text.encode("utf-8", "replace")) <= LONGEST:
         return text
-    kept = {key: value for key, value in made.items() if key in _OWN_KEYS or len(_dumps(value)) <= LONGEST // 16}
-    message, room = made["message"], LONGEST - 4096
+    short_record = {key: value for key, value in record.items() if key in _OWN_KEYS or len(_dumps(value)) <= LONGEST // 16}
+    message, room = record["message"], LONGEST - 4096
     while room > 0:
         left = len(message) - room
-        kept["message"] = f"{message[:room]} [{left} more characters]" if left > 0 else message
-        text = _dumps(kept)
+        short_record["message"] = f"{message[:room]} [{left} more characters]" if left > 0 else message
+        text = _dumps(short_record)
         if len(text.encode("utf-8", "replace")) <= LONGEST:
             return text
         room //= 2
-    return json.dumps({key: value[:256] if isinstance(value, str) else value for key, value in kept.items() if key in _OWN_KEYS})
+    return json.dumps({key: value[:256] if isinstance(value, str) else value for key, value in short_record.items() if key in _OWN_KEYS})
 
 
 _last_second = (-1, "")

@@ -1,7 +1,7 @@
-"""Names of device files for the instances that NVIDIA's MIG divides a GPU into.
+"""Names of device files for the MIG instances of NVIDIA GPUs.
 
-The driver numbers its own files in the order in which somebody has made the instances, differently on each machine, and gres.conf has one
-line for all nodes of a set. So a worker makes files of these names for the same devices (programs/worker/mig.py).
+The driver numbers its own files in order of creation, differently on each machine; gres.conf has one line for all nodes of a set. So
+workers make files of these names for the same devices (programs/worker/mig.py).
 """
 
 import re
@@ -10,8 +10,8 @@ FOLDER = "/dev/slipway-mig"
 
 
 def device_files(gpu: int, at: int) -> tuple[str, str]:
-    """Two files of an instance, by the number of its GPU's device file and its place among that GPU's instances as the config has them:
-    the one of its memory and engines (NVIDIA's GPU instance), and the one of its compute."""
+    """Two files of an instance: memory and engines (NVIDIA's GPU instance), and compute. Numbered by the GPU's device file and the
+    instance's place among the GPU's instances in the config."""
     return f"{FOLDER}/{gpu}-{at}-gi", f"{FOLDER}/{gpu}-{at}-ci"
 
 

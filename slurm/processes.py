@@ -1,6 +1,6 @@
-"""The slurmstepds of a worker's pod, from its /proc: which steps of which jobs are there. Reads alone.
+"""Reads the slurmstepds of a worker's pod from its /proc: which steps of which jobs run there.
 
-slurmd starts one for each step of each job on its node, and with PrologFlags=Contain the step `extern` for each job.
+slurmd starts one for each step of each job, and with PrologFlags=Contain the step `extern` for each job.
 """
 
 import os
@@ -13,8 +13,7 @@ _STEPD = b"slurmstepd: ["
 
 
 def titles(processes: str = "/proc") -> "Iterator[tuple[str, bytes]]":
-    """The folder of each process, and the first word of its command line. A process that has ended meanwhile is left out. Raises OSError
-    where they cannot be read."""
+    """The folder of each process and the first word of its command line, without processes that have ended. Raises OSError."""
     for entry in os.scandir(processes):
         if entry.name.isdecimal():
             try:
@@ -25,7 +24,7 @@ def titles(processes: str = "/proc") -> "Iterator[tuple[str, bytes]]":
 
 
 def step_of(title: bytes) -> "tuple[str, str] | None":
-    """The job and the step, such as `7` and `batch`, whose slurmstepd has that title; None for another process."""
+    """The job and the step, such as `7` and `batch`, of the slurmstepd with that title; None for another process."""
     if not title.startswith(_STEPD):
         return None
     job, _, step = title[len(_STEPD) :].partition(b"]")[0].rpartition(b".")

@@ -15,15 +15,15 @@ _SPEC = re.compile(r"<<'END'\n(.*?)\nEND$", re.DOTALL | re.MULTILINE)
 
 
 def longest_s(config: Mapping[str, str], checks: str) -> float | None:
-    """Seconds that a job's prologs may take on a node; None where nothing limits them, or no extern step tells that they are over.
+    """The most seconds that a job's prologs take on a node; None if nothing limits them, or if no extern step shows that they are over.
 
-    `config` is what `scontrol show config` says by key, and `checks` the text of the script `CHECKS`, if there is one. Slurm's limit is one
-    for each script. Where it has none, each of Slipway's scripts has; those of others may take for ever.
+    `config` is the output of `scontrol show config` by key, `checks` the text of the script `CHECKS`, if any. Slurm's limit is per script.
+    Without one, Slipway's scripts limit themselves; others have no limit.
     """
     if "Contain" not in config.get("PrologFlags", ""):
         return None
     scripts = {value for key, value in config.items() if re.fullmatch(r"Prolog(\[\d+\])?", key) and value != "(null)"}
-    limits = [int(found[0]) for key in _TIMEOUTS if (found := re.match(r"\d+", config.get(key, "")))]
+    limits = [int(match[0]) for key in _TIMEOUTS if (match := re.match(r"\d+", config.get(key, "")))]
     if limits and limits[0] < _UNLIMITED and not any("*" in script for script in scripts):
         return limits[0] * max(1, len(scripts))
     if not scripts <= {CHECKS, GPU_JOBS}:
@@ -32,10 +32,10 @@ def longest_s(config: Mapping[str, str], checks: str) -> float | None:
 
 
 def _checks_s(script: str) -> float | None:
-    """All checks of a prolog run at once, and each has its time."""
-    found = _SPEC.search(script)
+    """All checks of a prolog run at once, each with its own limit."""
+    match = _SPEC.search(script)
     try:
-        checks = [check for checks in json.loads(found[1])["nodeSets"].values() for check in checks] if found else None
+        checks = [check for checks in json.loads(match[1])["nodeSets"].values() for check in checks] if match else None
         return max((check["timeoutS"] for check in checks if "prolog" in check["contexts"]), default=0) if checks is not None else None
     except (AttributeError, KeyError, TypeError, ValueError):
         return None

@@ -27,21 +27,21 @@ class KeyFault(Enum):
 
 
 def key_fault(line: str) -> KeyFault | None:
-    """What is wrong with a public key. Options in front of the type are refused: they could run a command or trust a whole authority."""
+    """The fault of a public key, or None. Options before the type are refused: they could run a command or trust a whole authority."""
     if "PRIVATE KEY" in line:
         return KeyFault.PRIVATE
-    words = line.split()
-    if not words or words[0] not in _TYPES or not line.isprintable():
+    parts = line.split()
+    if not parts or parts[0] not in _TYPES or not line.isprintable():
         return KeyFault.UNKNOWN
     try:
-        fields = _fields(base64.b64decode(words[1], validate=True)) if len(words) > 1 else []
+        fields = _fields(base64.b64decode(parts[1], validate=True)) if len(parts) > 1 else []
     except (binascii.Error, struct.error, ValueError):
         fields = []
-    if len(fields) < 2 or fields[0] != words[0].encode():
+    if len(fields) < 2 or fields[0] != parts[0].encode():
         return KeyFault.BROKEN
-    if words[0] == "ssh-ed25519" and len(fields[1]) != 32:
+    if parts[0] == "ssh-ed25519" and len(fields[1]) != 32:
         return KeyFault.BROKEN
-    if words[0] == "ssh-rsa" and (len(fields) < 3 or int.from_bytes(fields[2], "big").bit_length() < LEAST_RSA_BITS):
+    if parts[0] == "ssh-rsa" and (len(fields) < 3 or int.from_bytes(fields[2], "big").bit_length() < LEAST_RSA_BITS):
         return KeyFault.WEAK
     return None
 

@@ -1,8 +1,7 @@
-"""Between a daemon and the container's stdout: each line that the daemon writes becomes a line of slurm/logs, at once.
+"""Turns each line of a daemon's output into a line of slurm/logs on the container's stdout, at once.
 
-`python3 -m slurm.pump DAEMON -- COMMAND...` runs the command, passes signals on, and ends with it, with its exit code; as process 1 it
-reaps what others leave. A program that starts daemons itself has a `Pump` for each, in a thread. What a daemon has written before its end
-is not lost; what its children write after it still is passed on, as long as the pump's process lives.
+`python3 -m slurm.pump DAEMON -- COMMAND...` runs the command, passes signals on, reaps children as process 1, and ends with the command's
+exit code. A program that starts daemons itself has a `Pump` in a thread for each.
 """
 
 import atexit
@@ -35,15 +34,15 @@ class Lines:
         """True while the rest of a line comes that is too long: its beginning is kept."""
 
     def add(self, data: bytes) -> Iterator[str]:
-        """The lines that are whole now."""
-        *whole, rest = data.split(b"\n")
-        for part in whole:
+        """The lines that are complete now."""
+        *ended, unended = data.split(b"\n")
+        for part in ended:
             if text := self._make(part):
                 yield text
-        self._keep(rest)
+        self._keep(unended)
 
     def end(self) -> Iterator[str]:
-        """The last line, where it has no end."""
+        """The last line, if it is unfinished."""
         if text := self._make(b""):
             yield text
 
@@ -61,18 +60,18 @@ class Lines:
 
 
 def make_line(daemon: str, data: bytes) -> str:
-    """The line of a log for a line of the daemon's; empty for a blank one. A line that is one already, of a program of ours in this
-    cluster, stays."""
+    """The log line for a line of the daemon; empty for a blank one. A line that a program of ours in this cluster has formatted stays as it
+    is."""
     text = data.decode("utf-8", "replace").rstrip()
     if not text:
         return ""
     if daemon not in daemon_lines.UNSHARED and len(data) <= logs.LONGEST and logs.is_own(text):
         return text
     try:
-        found = daemon_lines.read(daemon, text)
+        reading = daemon_lines.read(daemon, text)
     except Exception:  # a line that cannot be read must not end the log, and with it the daemon
         return logs.line(daemon, text)
-    return logs.line(daemon, found.message, found.level, found.at)
+    return logs.line(daemon, reading.message, reading.level, reading.at)
 
 
 def pass_on(lines: Iterator[str]) -> None:
@@ -93,7 +92,7 @@ class Pump:
     """A pipe for the output of a daemon, of all its starts, and the thread that reads it."""
 
     def __init__(self, daemon: str, hear: Callable[[str], None] | None = None) -> None:
-        """`hear` gets each line of the daemon's as it comes, from the thread that reads the pipe: it must be quick, and never raise."""
+        """`hear` gets each line of the daemon at once, in the thread that reads the pipe: it must be quick and never raise."""
         self._reads, self.fd = os.pipe()
         """`fd` is the daemon's stdout and stderr. It stays open, so that the pipe outlives the daemon and serves the next one."""
         self._ends, self._end = os.pipe()
@@ -117,15 +116,15 @@ class Pump:
 
 
 def take_stderr(program: str) -> None:
-    """From now on, what this process and the programs that it starts write to stderr are lines of its log: a traceback, for instance."""
+    """From now on, stderr of this process and its children goes to its log: a traceback, for instance."""
     pump = Pump(program)
     os.dup2(pump.fd, 2)
     atexit.register(pump.close)
 
 
 def drain(reads: int, lines: Lines) -> bool:
-    """Passes on what is in the pipe, which does not block; True when no one can write to it any more. Returns after some megabytes, as a
-    child that writes on and on must not keep its daemon's end from being noticed."""
+    """Passes on what is in the pipe, without blocking; True if nobody can write to it any more. Returns after a few megabytes, so that a
+    child that keeps writing does not hide its daemon's end."""
     for _ in range(_MOST_READS):
         try:
             data = os.read(reads, 65_536)
@@ -153,8 +152,8 @@ def run(daemon: str, command: Sequence[str]) -> int:
     def forward(number: int, _: object) -> None:
         if not child:
             early.append(number)
-        for each in child:
-            _send(each, number)
+        for child_pid in child:
+            _send(child_pid, number)
 
     for number in _FORWARDED:
         signal.signal(number, forward)
@@ -187,7 +186,7 @@ def _follow(daemon: str, pid: int, child: list[int], reads: int, awake: int) -> 
 
 
 def _reap(pid: int, child: list[int]) -> int | None:
-    """Reaps all that has ended; the exit code of the daemon, if it has."""
+    """Reaps all ended processes; gives the daemon's exit code, if it has ended."""
     code = None
     while True:
         try:
@@ -198,8 +197,8 @@ def _reap(pid: int, child: list[int]) -> int | None:
             return code
         if ended == pid:
             child.clear()
-            found = os.waitstatus_to_exitcode(status)
-            code = found if found >= 0 else 128 - found
+            exit_code = os.waitstatus_to_exitcode(status)
+            code = exit_code if exit_code >= 0 else 128 - exit_code
 
 
 def _send(pid: int, number: int) -> None:
@@ -209,11 +208,11 @@ def _send(pid: int, number: int) -> None:
         return
 
 
-def main(words: Sequence[str]) -> int:
-    if len(words) < 3 or words[1] != "--":
+def main(arguments: Sequence[str]) -> int:
+    if len(arguments) < 3 or arguments[1] != "--":
         logs.teller("pump")("FAILED: python3 -m slurm.pump DAEMON -- COMMAND...")
         return 2
-    return run(words[0], words[2:])
+    return run(arguments[0], arguments[2:])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Why a node is drained or down, in words, and whose words they are. Slurm keeps one reason a node, and all our programs read it.
+"""Why a node is drained or down, and who said so. Slurm keeps one reason per node, which all our programs read.
 
-A reason is a prefix: slurmctld appends ` : Not responding` or ` : ResumeTimeout reached` to the reason that is there (measured on 26.05).
+A reason is a prefix: slurmctld appends ` : Not responding` or ` : ResumeTimeout reached` to it (measured on 26.05).
 """
 
 OWN = "slipway: "
@@ -57,9 +57,9 @@ def written(reason: str) -> str:
     return reason
 
 
-def check(name: str, found: str) -> str:
+def check(name: str, finding: str) -> str:
     """The reason of a drain for what a health check has found."""
-    return _reason(f"{CHECK}{name}: {found}")
+    return _reason(f"{CHECK}{name}: {finding}")
 
 
 def plain(text: str) -> str:
@@ -73,7 +73,7 @@ def printable(text: str) -> str:
 
 
 def _reason(text: str) -> str:
-    """A reason of ours with words of others in it. It does not end as slurmctld's own do: it would not be read back as it was written."""
+    """A reason of ours that quotes others. It must not end as slurmctld's own do: it would not be read back as it was written."""
     return written(plain(text))
 
 
@@ -88,20 +88,20 @@ def awaits_checks(reason: str) -> bool:
 
 
 def is_lost(reason: str) -> bool:
-    """True when the reason that came with the drain is gone.
+    """True if the drain's reason is gone.
 
-    slurmctld clears them when a node registers from power saving, keeps the drain, and may write a reason of its own later.
+    slurmctld clears it when a node registers from power saving, keeps the drain, and may write its own reason later.
     """
     return written(reason) in ("", NOT_RESPONDING, RESUME_FAILED)
 
 
 def is_drain_of_a_pod(reason: str) -> bool:
-    """True for a drain that is about the pod, not the machine: it ends with the pod, so the next pod of the node lifts it."""
+    """True for a drain that concerns the pod, not the machine: the node's next pod lifts it."""
     return reason.startswith((POD_STOPPING, GPUS, NODESET))
 
 
 def is_automatic(reason: str) -> bool:
-    """True for a reason that nobody wrote on purpose: Slurm gives it by itself, as when a node falls silent or does not come up."""
+    """True for a reason that Slurm sets by itself, such as for a node that falls silent or does not come up."""
     return reason.startswith(_AUTOMATIC)
 
 
@@ -111,9 +111,9 @@ def is_on_purpose(reason: str) -> bool:
     return bool(reason) and not is_automatic(reason) and not reason.startswith(ours)
 
 
-def cordon(machine: str, words: str = "") -> str:
-    """The reason of a drain that follows a cordoned Kubernetes node, with the administrator's own words where there are some."""
-    return _reason(f"{CORDON}{machine}: {words}" if words else f"{CORDON}{machine}")
+def cordon(machine: str, message: str = "") -> str:
+    """The reason of a drain that follows a cordoned Kubernetes node, with the administrator's words if there are any."""
+    return _reason(f"{CORDON}{machine}: {message}" if message else f"{CORDON}{machine}")
 
 
 def maintenance(machine: str, cause: str) -> str:
@@ -121,9 +121,9 @@ def maintenance(machine: str, cause: str) -> str:
     return _reason(f"{MAINTENANCE}{machine}: {cause}")
 
 
-def requested(words: str) -> str:
+def requested(message: str) -> str:
     """The reason of a drain that an annotation of the worker's pod asks for."""
-    return _reason(f"{REQUESTED}{words}")
+    return _reason(f"{REQUESTED}{message}")
 
 
 def is_of_machine(reason: str) -> bool:
@@ -152,5 +152,5 @@ def gpu_remark(comment: str) -> str:
 
 
 def has_failed_to_resume(reason: str) -> bool:
-    """True when Slurm gave the node up because it did not register in time, whatever the reason was before."""
+    """True if Slurm gave the node up because it did not register in time, whatever its earlier reason."""
     return reason.startswith(RESUME_FAILED) or reason.endswith(f" : {RESUME_FAILED}")

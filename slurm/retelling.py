@@ -1,7 +1,6 @@
-"""How long it may be taken for true what a check beside jobs has found of a node. Pure; all times are seconds.
+"""How long a reported result of a check beside jobs counts as current. Pure; all times are seconds.
 
-A node tells news at once, and all of its results once more after a while. What is told again gets a younger time in the node's `Extra`, so
-an old time means that the node is silent: its checks do not run, or nobody has noted what they found.
+A node reports news at once and repeats all results after a while, which renews their time in `Extra`. An old time means a silent node.
 """
 
 TELL_AGAIN_S = 600

@@ -1,7 +1,7 @@
-"""What `scontrol show` prints of nodes and partitions. Pure: who calls it, and for how long, is each program's own.
+"""Parses `scontrol show` of nodes and partitions. Pure.
 
-One node is read as JSON, where a reason is a field: 20 ms, as much as a line of text. Of all nodes only the state is read, from
-`--oneliner`: 1,000 nodes take 0.07 s and half a megabyte, as JSON 1.1 s and 2.6 MB, and parsing those 0.2 s more (measured on 26.05).
+One node is read as JSON, where a reason is a field (20 ms, as much as text). All nodes are read from `--oneliner`: 1,000 take 0.07 s and
+0.5 MB, as JSON 1.1 s and 2.6 MB, and 0.2 s to parse (measured on 26.05).
 """
 
 import json
@@ -62,33 +62,33 @@ class Resources:
 
 
 def read_resources(text: str) -> "dict[str, Resources]":
-    """Processors and GPUs of each node in `scontrol --oneliner show nodes`; a line without them is left out.
+    """CPUs and GPUs of each node in `scontrol --oneliner show nodes`; lines without them are left out.
 
-    AllocTRES counts GPUs only where AccountingStorageTRES names them; GresUsed is shown with `--details` alone.
+    AllocTRES counts GPUs only if AccountingStorageTRES names them; GresUsed is shown only with `--details`.
     """
-    found: dict[str, Resources] = {}
+    resources: dict[str, Resources] = {}
     for line in text.splitlines():
-        name, cpus, gres, tres = (each.search(line) for each in (_NAME, _CPUS, _GRES, _TRES))
+        name, cpus, gres, tres = (pattern.search(line) for pattern in (_NAME, _CPUS, _GRES, _TRES))
         if name is None or cpus is None:
             continue
         shown = sum(count_gpus(gres[2]).values()) if gres and gres[2] else 0
-        found[name[1]] = Resources(
+        resources[name[1]] = Resources(
             cpus=int(cpus[2] or cpus[3]),
             cpus_used=int(cpus[1]),
             gpus=sum(count_gpus(gres[1]).values()) if gres else 0,
             gpus_used=max(shown, count_tres(tres[2], "gres/gpu") if tres else 0),
         )
-    return found
+    return resources
 
 
 def read_nodes(text: str) -> dict[str, Node]:
-    """The nodes of `scontrol show node [NAME] --json` by name. One that slurmctld does not know is missing: scontrol succeeds all the same.
+    """The nodes of `scontrol show node [NAME] --json` by name. A node unknown to slurmctld is missing: scontrol succeeds all the same.
 
-    Raises AnswerError for an answer with errors, and for text that is no answer.
+    Raises AnswerError for an answer with errors, and for any other text.
     """
     try:
         answer = json.loads(text)
-        errors = [each.get("description") or each.get("error") or "" for each in answer.get("errors") or ()]
+        errors = [fault.get("description") or fault.get("error") or "" for fault in answer.get("errors") or ()]
         if errors:
             raise AnswerError("; ".join(errors))
         return {entry["name"]: _node(entry) for entry in answer["nodes"]}
@@ -104,10 +104,10 @@ def read_states(text: str) -> dict[str, NodeState]:
 
 
 def read_extras(text: str) -> "dict[str, str]":
-    """The `Extra` of each node that has one as JSON, of `scontrol --oneliner show nodes`. Raises AnswerError for a line without a node."""
+    """The JSON `Extra` of each node that has one, from `scontrol --oneliner show nodes`. Raises AnswerError for a line without a node."""
     if text.strip() in _NONE:
         return {}
-    found: dict[str, str] = {}
+    extras: dict[str, str] = {}
     for line in text.splitlines():
         match = re.match(r"NodeName=(\S+) ", line)
         if match is None:
@@ -115,15 +115,17 @@ def read_extras(text: str) -> "dict[str, str]":
         start = line.find(" Extra={") + 7
         if start > 6:
             try:
-                found[match[1]] = line[start : json.JSONDecoder().raw_decode(line, start)[1]]
+                extras[match[1]] = line[start : json.JSONDecoder().raw_decode(line, start)[1]]
             except ValueError:
                 continue  # somebody else's text
-    return found
+    return extras
 
 
 def read_brief_nodes(text: str) -> dict[str, Node]:
-    """Name, state, reason and JSON `Extra` of each node in `scontrol --oneliner show nodes`. Raises AnswerError as `read_states` does. A
-    comment may have line breaks: what follows one is left out."""
+    """Name, state, reason and JSON `Extra` of each node in `scontrol --oneliner show nodes`. Raises AnswerError as `read_states` does.
+
+    A comment may contain line breaks: what follows one is left out.
+    """
     text = "\n".join(line for line in text.splitlines() if line.startswith("NodeName="))
     states, extras = read_states(text), read_extras(text)
     lines = [line for line in text.splitlines() if " Reason=" in line]
@@ -132,20 +134,19 @@ def read_brief_nodes(text: str) -> dict[str, Node]:
 
 
 def read_starts(text: str) -> "dict[str, int]":
-    """When the slurmd of each node started, in seconds since 1970; a node whose slurmd has not registered is missing.
+    """When each node's slurmd started, in seconds since 1970; a node whose slurmd has not registered is missing.
 
-    Of `scontrol --oneliner show nodes` with SLURM_TIME_FORMAT=%s. Raises AnswerError for times in another format.
+    From `scontrol --oneliner show nodes` with SLURM_TIME_FORMAT=%s. Raises AnswerError for times in another format.
     """
-    found = [re.match(_START, line) for line in text.splitlines()]
-    times = {match[1]: match[2] for match in found if match and match[2] not in ("None", "N/A", "Unknown")}
-    if strange := next((each for each in times.values() if not each.isdecimal()), ""):
+    matches = [re.match(_START, line) for line in text.splitlines()]
+    times = {match[1]: match[2] for match in matches if match and match[2] not in ("None", "N/A", "Unknown")}
+    if strange := next((start for start in times.values() if not start.isdecimal()), ""):
         raise AnswerError(f"scontrol's times are not in seconds: {strange!r}")
-    return {name: int(each) for name, each in times.items()}
+    return {name: int(start) for name, start in times.items()}
 
 
 def read_places(text: str) -> "dict[str, str]":
-    """Where nodes are in the topologies (see slurm.topology), of `scontrol --oneliner show nodes`; a node that was never placed is
-    missing."""
+    """Nodes' places in the topologies (slurm.topology), from `scontrol --oneliner show nodes`; nodes that were never placed are missing."""
     return {match[1]: match[2] for line in text.splitlines() if (match := re.match(_PLACE, line))}
 
 
@@ -172,7 +173,9 @@ def _node(entry: "dict[str, Any]") -> Node:
 def _pairs(text: str) -> dict[str, str]:
     # A line that starts otherwise belongs to the free text of the line before it.
     lines = [line for line in text.splitlines() if line.startswith(("NodeName=", "PartitionName="))]
-    found = [re.match(_STATE, line) for line in lines]
-    if not lines or None in found:
-        raise AnswerError("scontrol's answer is " + (f"strange: {text[:80]!r}" if not lines else f"cut: {lines[found.index(None)][:80]!r}"))
-    return {match[1]: match[2] for match in found if match}
+    matches = [re.match(_STATE, line) for line in lines]
+    if not lines or None in matches:
+        raise AnswerError(
+            "scontrol's answer is " + (f"strange: {text[:80]!r}" if not lines else f"cut: {lines[matches.index(None)][:80]!r}")
+        )
+    return {match[1]: match[2] for match in matches if match}

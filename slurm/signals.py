@@ -7,13 +7,13 @@ import signal
 
 
 class Signals:
-    """A flag, and a wait that a signal ends. The main thread makes it, and waits by it; any thread may end the wait.
+    """A flag, and a wait that a signal ends. The main thread creates it and waits; any thread may end the wait.
 
-    An Event would not do: its lock is not free in a handler that comes at the wrong moment. So each signal puts a byte into a pipe.
+    An Event would not do: a signal handler may find its lock held. So each signal writes a byte into a pipe.
     """
 
     def __init__(self, has_children: bool = False) -> None:
-        """`has_children`: the end of a child ends a wait, too."""
+        """With `has_children`, the end of a child ends a wait too."""
         self.is_stopping = False
         """True from the first SIGTERM or SIGINT."""
         self._awake, self._wake = os.pipe()
@@ -26,7 +26,7 @@ class Signals:
             signal.signal(signal.SIGCHLD, _look)  # a signal without a handler does not reach the pipe
 
     def wait(self, seconds: float | None) -> None:
-        """Until something has happened since the last wait, or so long; for ever without a number."""
+        """Waits until something happens after the last wait, or for `seconds`; without a limit for None."""
         select.select([self._awake], [], [], seconds)
         with contextlib.suppress(BlockingIOError):
             while os.read(self._awake, 512):
@@ -42,4 +42,4 @@ class Signals:
 
 
 def _look(_: int, __: object) -> None:
-    """The pipe has a byte now, and whoever waits looks what has happened."""
+    """The pipe now has a byte; the waiting thread looks for the event."""

@@ -1,7 +1,7 @@
-"""What `squeue --Format` prints of jobs, with fields of any width and content.
+"""Parses `squeue --Format`, with fields of any width and content.
 
-Slurm keeps any byte that a user gives as a comment: line ends and separators, too (measured on 26.05). So what ends a field is a word that
-nobody can know beforehand: otherwise a user's comment could pass for other users' jobs.
+Slurm keeps any byte of a user's comment, line ends and separators too (measured on 26.05). So an unpredictable word ends each field:
+otherwise a comment could fake other users' jobs.
 """
 
 import secrets
@@ -13,7 +13,7 @@ class ReadingError(ValueError):
 
 
 def random_word() -> str:
-    """What ends a field of one answer. It begins with no digit, as Slurm would read that as a part of the field's width."""
+    """The word that ends the fields of one answer. It begins with no digit: Slurm would read it as part of the field's width."""
     return f"\x1f{secrets.token_hex(8)}"
 
 
@@ -24,9 +24,9 @@ def format_option(fields: Sequence[str], end: str) -> str:
 
 def read_rows(text: str, fields: Sequence[str], end: str) -> Iterator[dict[str, str]]:
     """The fields of each job, by their names. Raises ReadingError."""
-    *lines, rest = text.split(f"{end}\n")
-    if rest.strip():
-        raise ReadingError(f"squeue's answer is cut: {rest[-120:]!r}")
+    *lines, unended = text.split(f"{end}\n")
+    if unended.strip():
+        raise ReadingError(f"squeue's answer is cut: {unended[-120:]!r}")
     for line in lines:
         values = [value.strip() for value in line.split(end)]
         if len(values) != len(fields):

@@ -1,7 +1,6 @@
-"""What a Slurm node's state says. REST gives a list such as ["IDLE", "CLOUD", "DRAIN"]: a base state and flags.
+"""The meaning of a Slurm node's state, a list in REST such as ["IDLE", "CLOUD", "DRAIN"]: a base state and flags.
 
-Unknown is busy: a state that is empty or holds a word that is not known here is neither idle nor drained. Whoever asks whether a job can be
-on a node asks here: controllers, health checks, a worker's start and stop, slurmctld's sidecar. Truth table: tests/unit/slurm/law.py.
+Unknown is busy: a state that is empty or holds an unknown word is neither idle nor drained. Truth table: tests/unit/slurm/law.py.
 """
 
 from collections.abc import Iterable
@@ -40,20 +39,20 @@ class NodeState:
 
 
 @lru_cache(maxsize=4096)
-def _interned(words: frozenset[str]) -> NodeState:
-    return NodeState(words)
+def _interned(flags: frozenset[str]) -> NodeState:
+    return NodeState(flags)
 
 
-def node_state(words: Iterable[str]) -> NodeState:
-    """The state from REST's list; equal states share one object, since thousands of nodes have the same few."""
-    return _interned(frozenset(words))
+def node_state(flags: Iterable[str]) -> NodeState:
+    """The state from REST's list. Equal states share one object, since thousands of nodes have the same few."""
+    return _interned(frozenset(flags))
 
 
 def is_drained(state: NodeState) -> bool:
-    """True when no job can be running on the node nor start there: DRAIN, and none of ALLOCATED, MIXED, COMPLETING, UNDRAIN.
+    """True if no job can run or start on the node: DRAIN, and none of ALLOCATED, MIXED, COMPLETING, UNDRAIN.
 
-    A node whose only job is suspended is MIXED, as memory is always among what jobs take here (measured on 26.05).
-    Source: Slurm's node state flags.
+    A node whose only job is suspended is MIXED, as memory is always among what jobs take here (measured on 26.05). Source: Slurm's node
+    state flags.
     """
     return state.is_known and "DRAIN" in state.flags and not state.flags & _WITH_JOBS and "UNDRAIN" not in state.flags
 
@@ -69,36 +68,36 @@ def is_busy(state: NodeState) -> bool:
 
 
 def is_off(state: NodeState) -> bool:
-    """True when Slurm has powered the node down, or does so now, and no job is left on it. POWER_DOWN, a wish for later, is not that."""
+    """True if Slurm has powered the node down, or is doing so, and no job is left on it. POWER_DOWN, a wish for later, does not count."""
     return state.is_known and bool(state.flags & {"POWERED_DOWN", "POWERING_DOWN"}) and not state.flags & (_WITH_JOBS | {"POWERING_UP"})
 
 
 def may_be_removed(state: NodeState) -> bool:
-    """True when no job can be on the node, nor start there before Slurm is told: it is drained or off. Its pod and its line may go."""
+    """True if no job can be on the node or start there before Slurm is told: it is drained or off. Its pod and its line may go."""
     return is_drained(state) or is_off(state)
 
 
 def waits_for_power(state: NodeState) -> bool:
-    """True while only a registration brings the node into service: Slurm takes it for off, or on its way up or down, and never dials it."""
+    """True while only a registration puts the node into service: Slurm considers it off or on its way up or down, and never contacts it."""
     return bool(state.flags & _WITHOUT_POWER)
 
 
 def is_waking(state: NodeState) -> bool:
-    """True when Slurm wakes the node, usually for a job. A drain would end that job (NODE_FAIL), so it waits until the node is up.
+    """True if Slurm is waking the node, usually for a job. A drain would end that job (NODE_FAIL), so it waits until the node is up.
 
-    Source: measured on 26.05; a job's nodes show MIXED or ALLOCATED with POWERED_DOWN for a moment before they show POWERING_UP.
+    Source: measured on 26.05; a job's nodes show MIXED or ALLOCATED with POWERED_DOWN for a moment before POWERING_UP.
     """
     wakes = state.flags & {"POWERING_UP", "POWER_UP"} or (waits_for_power(state) and state.flags & {"ALLOCATED", "MIXED"})
     return state.is_known and bool(wakes)
 
 
 def may_be_drained(state: NodeState) -> bool:
-    """True for a node that is up, or off without a job, and has no drain yet. Unknown is busy, and left alone."""
+    """True for a node that is up, or off without a job, and not drained yet. An unknown state is busy and left alone."""
     return state.is_known and "DRAIN" not in state.flags and not is_waking(state)
 
 
 def has_jobs_begun(state: NodeState) -> bool:
-    """True when jobs have processes on the node. Of a node that waits for power they have not begun: they wait for it, too."""
+    """True if jobs have processes on the node. On a node that waits for power they have not begun."""
     return state.is_known and bool(state.flags & {"ALLOCATED", "MIXED"}) and not waits_for_power(state)
 
 
@@ -108,15 +107,15 @@ def is_powered_down(state: NodeState) -> bool:
 
 
 def wants_no_pod(state: NodeState) -> bool:
-    """True for a node without a pod that Slurm has powered down, and for which no job waits by the words that are known here. Where a pod
-    is there, a word that is not known may mean a job: see `is_off`."""
+    """True for a node without a pod that Slurm has powered down and that no job waits for, by the known words. If a pod is there, an
+    unknown word may mean a job: see `is_off`."""
     return "POWERED_DOWN" in state.flags and not state.flags & {"POWERING_UP", "POWER_UP", *_WITH_JOBS}
 
 
 def is_released_by_resume(state: NodeState) -> bool:
-    """True when the node powers down and RESUME only ends the wait for SuspendTimeout: there is no drain and no failure to lift with it."""
-    others = {"POWERED_DOWN", "DRAIN", "FAIL", "UNDRAIN", "REBOOT_REQUESTED", "REBOOT_ISSUED"}
-    return is_off(state) and {"IDLE", "POWERING_DOWN"} <= state.flags and not state.flags & others
+    """True if the node powers down and RESUME only ends the wait for SuspendTimeout: there is no drain or failure that it would lift."""
+    hindering = {"POWERED_DOWN", "DRAIN", "FAIL", "UNDRAIN", "REBOOT_REQUESTED", "REBOOT_ISSUED"}
+    return is_off(state) and {"IDLE", "POWERING_DOWN"} <= state.flags and not state.flags & hindering
 
 
 def is_powering_up(state: NodeState) -> bool:
@@ -152,5 +151,5 @@ def category(state: NodeState) -> str:
 
 def word(state: NodeState) -> str:
     """As `category`, with `mixed` for a node that has a job and room for more."""
-    found = category(state)
-    return "mixed" if found == "allocated" and "MIXED" in state.flags else found
+    kind = category(state)
+    return "mixed" if kind == "allocated" and "MIXED" in state.flags else kind

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 
 def read_time(text: object, is_utc: bool = False) -> float | None:
-    """RFC 3339 in seconds since 1970; None for anything else, also for a time that no clock has. With `is_utc`, a time without an offset is
-    UTC, else it is the machine's own."""
+    """RFC 3339 in seconds since 1970; None for anything else, and for an impossible time. A time without an offset is UTC with `is_utc`,
+    else the machine's own."""
     try:
         at = datetime.fromisoformat(str(text).strip())
         return (at.replace(tzinfo=UTC) if is_utc and at.tzinfo is None else at).timestamp()

@@ -1,4 +1,4 @@
-"""Tokens for slurmrestd, signed with the cluster's own key (JWT, HS256), so that no process has to run `scontrol token`. Pure.
+"""Tokens for slurmrestd, signed with the cluster's own key (JWT, HS256), so that no process runs `scontrol token`. Pure.
 
 Source: Slurm's JWT guide: `sun` is the user, `iat` and `exp` are seconds since 1970. slurmrestd refuses tokens for root.
 """
@@ -10,9 +10,9 @@ import json
 
 
 def mint(key: bytes, user: str, now: float, life_s: float) -> str:
-    """A token for a user that is valid for `life_s` seconds from `now` (seconds since 1970).
+    """A token for a user, valid for `life_s` seconds from `now` (seconds since 1970).
 
-    Not by PyJWT: as a key for HS256 it refuses PEM text, which is what Slurm's JWT guide makes with `openssl genrsa`.
+    PyJWT refuses PEM text as a key for HS256, which Slurm's JWT guide makes with `openssl genrsa`.
     """
     header = _encoded(b'{"alg":"HS256","typ":"JWT"}')
     claims = _encoded(json.dumps({"exp": int(now + life_s), "iat": int(now), "sun": user}, separators=(",", ":")).encode())

@@ -1,8 +1,7 @@
-"""Where nodes are in Slurm's topologies: the names of switches and blocks, and the text by which a node is placed. Pure.
+"""Nodes' places in Slurm's topologies: names of switches and blocks, and the text that places a node in all of them. Pure.
 
-A node has one text for all topologies: `fabric:fabric:sp1:sp1-leaf3,nvlink:nvlink-0`, a tree's path from the top switch, or a block. Slurm
-makes the switches of a path where they are missing, but neither a top switch nor a block (measured on 26.05). A node that a topology does
-not place takes no job there, so every text names every topology.
+The text: `fabric:fabric:sp1:sp1-leaf3,nvlink:nvlink-0`, a tree's path from the top switch, or a block. Slurm creates missing switches of a
+path, but no top switch and no block (measured on 26.05). A node outside a topology gets no job there, so every text names them all.
 """
 
 import re
@@ -19,10 +18,10 @@ _UNIT = re.compile(r"^ *- (topology|switch|block): (\S+)$", re.MULTILINE)
 
 
 def switch_name(values: Iterable[str]) -> str:
-    """The name of the switch under the switches that the label values before the last name: `sp1-leaf3`.
+    """The name of the switch that these label values lead to, from the top: `sp1-leaf3`.
 
-    It has the names above it, as Slurm puts a node under a switch of the same name elsewhere without a word. A dot separates switches in
-    SLURM_TOPOLOGY_ADDR, so there is none.
+    It includes the names above it: Slurm silently puts a node under a switch of the same name elsewhere. A dot separates switches in
+    SLURM_TOPOLOGY_ADDR, so names have none.
     """
     name = "-".join(re.sub(r"[^A-Za-z0-9_-]", "_", value) for value in values)
     return re.sub(rf"(\d{{{_LONGEST_NUMBER}}})(?=\d)", r"\1-", name)
@@ -56,20 +55,20 @@ def places_of(text: str) -> dict[str, str]:
 
 
 def units_of(file: str) -> dict[str, frozenset[str]]:
-    """The switches and blocks that a topology.yaml of ours names, by topology."""
-    found: dict[str, set[str]] = {}
+    """The switches and blocks in a topology.yaml of ours, by topology."""
+    by_topology: dict[str, set[str]] = {}
     units: set[str] = set()
     for kind, name in _UNIT.findall(file):
         if kind == "topology":
-            units = found.setdefault(name, set())
+            units = by_topology.setdefault(name, set())
         else:
             units.add(name)
-    return {topology: frozenset(names) for topology, names in found.items()}
+    return {topology: frozenset(names) for topology, names in by_topology.items()}
 
 
 def fits(text: str, units: Mapping[str, frozenset[str]]) -> bool:
-    """True when slurmctld takes a node's text beside a topology.yaml, and the node is in each of its topologies. An empty text fits: the
-    file itself says where the node is."""
+    """True if slurmctld accepts a node's text with a topology.yaml, and the node is in each topology. An empty text fits: the file places
+    the node."""
     places = places_of(text)
     return not places or (
         places.keys() == units.keys()

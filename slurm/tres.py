@@ -1,4 +1,4 @@
-"""The trackable resources (TRES) that Slurm knows, by name: the one table of them. Pure; knows of no cluster.
+"""The table of trackable resources (TRES) that Slurm knows, by name. Pure; knows of no cluster.
 
 Source: slurm.conf(5), AccountingStorageTRES, and slurmdb_tres of 26.05. Names are case-insensitive in slurm.conf.
 """
@@ -25,13 +25,13 @@ def is_tres(name: str) -> bool:
 
 
 def gres_of(name: str) -> tuple[str, str] | None:
-    """The name and the model, which may be empty, of a generic resource: `gres/gpu:h100` is ("gpu", "h100"). None for other TRES."""
-    found = _GRES.fullmatch(name)
-    return None if found is None else (found[1].lower(), found[2] or "")
+    """The name and the model, maybe empty, of a generic resource: `gres/gpu:h100` is ("gpu", "h100"). None for other TRES."""
+    match = _GRES.fullmatch(name)
+    return None if match is None else (match[1].lower(), match[2] or "")
 
 
 def count_gpus(gres: str) -> dict[str, int]:
-    """GPUs by type in a node's Gres or GresUsed: `gpu:h100:4(S:0-1)`, `gpu:2`. The type is empty where there is none."""
+    """GPUs by type in a node's Gres or GresUsed: `gpu:h100:4(S:0-1)`, `gpu:2`. The type may be empty."""
     counts: dict[str, int] = {}
     for kind, count in _GPUS.findall(gres):
         counts[kind] = counts.get(kind, 0) + int(count)
@@ -39,7 +39,7 @@ def count_gpus(gres: str) -> dict[str, int]:
 
 
 def count_tres(text: str, name: str) -> int:
-    """How many of a resource without a unit are in a list such as `cpu=4,mem=2G,gres/gpu=2,gres/gpu:h100=2`."""
+    """The amount of a resource without a unit in a list such as `cpu=4,mem=2G,gres/gpu=2,gres/gpu:h100=2`."""
     start = f"{name}="
-    found = next((part.removeprefix(start) for part in text.split(",") if part.startswith(start)), "0")
-    return int(found) if found.isdecimal() else 0
+    count = next((part.removeprefix(start) for part in text.split(",") if part.startswith(start)), "0")
+    return int(count) if count.isdecimal() else 0

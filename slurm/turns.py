@@ -1,4 +1,4 @@
-"""Work that blocks, for programs that answer many (slurm/listen): in a few threads, by turns of those who ask."""
+"""Blocking work in a few threads, for programs that serve many clients (slurm/listen). Clients take turns."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 class Turns:
-    """Runs what blocks in threads, so many at once. Addresses take turns, and none has more than half of the threads."""
+    """Runs blocking calls in a number of threads. Addresses take turns, and none has more than half of the threads."""
 
     def __init__(self, threads: int) -> None:
         self._free, self._share = threads, max(1, threads // 2)
@@ -20,7 +20,7 @@ class Turns:
         """The next address first."""
 
     async def run(self, address: str, call: Callable[..., Result], *arguments: Any) -> Result:
-        """What the call gives, or raises. One that is under way goes on in its thread where nobody waits for it any more."""
+        """Gives what the call returns or raises. A running call finishes in its thread even if nobody waits for it any more."""
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[None] = loop.create_future()
         self._waiting.setdefault(address, deque()).append(turn)

@@ -67,15 +67,15 @@ def healthy(bounds: Bounds | None = None) -> Listener:
 
 
 def shared(make: Callable[[], Answer], seconds: float = 1.0) -> Callable[[], Answer]:
-    """One answer for all who ask within so many seconds: however often it is asked for, it is made, and kept in memory, as seldom."""
-    made_at, made = -seconds, Answer(b"")
+    """One answer for all requests within `seconds`, so that it is made and kept in memory only that often."""
+    made_at, last_answer = -seconds, Answer(b"")
 
     def answer() -> Answer:
-        nonlocal made_at, made
+        nonlocal made_at, last_answer
         now = time.monotonic()
         if now - made_at >= seconds:
-            made_at, made = now, make()
-        return made
+            made_at, last_answer = now, make()
+        return last_answer
 
     return answer
 
@@ -86,20 +86,20 @@ def not_found(paths: Mapping[str, object]) -> Answer:
 
 def _read(head: bytes, body: bytes, address: str) -> Asked:
     first, *lines = head.decode("latin-1").split("\r\n")
-    method, _, rest = first.partition(" ")
-    path, _, query = rest.partition(" ")[0].partition("?")
+    method, _, target_and_version = first.partition(" ")
+    path, _, query = target_and_version.partition(" ")[0].partition("?")
     headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
     return Asked(method, path, {name: values[-1] for name, values in parse_qs(query).items()}, headers, body, address)
 
 
 def _body_bytes(head: bytes, most: int) -> int:
-    """The length that the client says; 0 without one, and for one that is too long: then nothing of the body is read."""
+    """The client's Content-Length; 0 without one or if it is too large: then no body is read."""
     length = _read(head, b"", "").headers.get("content-length", "")
     return int(length) if length.isascii() and length.isdecimal() and len(length) < 10 and int(length) <= most else 0
 
 
 def _written(answer: Answer, has_body: bool) -> bytes:
-    said = [
+    head = [
         f"HTTP/1.1 {int(answer.status)} {HTTPStatus(answer.status).phrase}",
         f"Content-Type: {answer.kind}",
         f"Content-Length: {len(answer.body)}",
@@ -108,4 +108,4 @@ def _written(answer: Answer, has_body: bool) -> bytes:
         "",
         "",
     ]
-    return "\r\n".join(said).encode("latin-1", "replace") + (answer.body if has_body else b"")
+    return "\r\n".join(head).encode("latin-1", "replace") + (answer.body if has_body else b"")

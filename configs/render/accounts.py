@@ -23,7 +23,7 @@ def option(key: str) -> str:
 
 
 def _qos_settings(qos: Qos) -> dict[str, str]:
-    made = {
+    settings = {
         "Priority": str(qos.priority or ""),
         "Preempt": ",".join(qos.preempt),
         "PreemptMode": qos.preempt_mode or "",
@@ -39,11 +39,11 @@ def _qos_settings(qos: Qos) -> dict[str, str]:
             )
         },
     }
-    return {key: value for key, value in made.items() if value}
+    return {key: value for key, value in settings.items() if value}
 
 
 def _value(key: str, value: str | int) -> str:
-    """Times in minutes, rounded up as Slurm does; no limit is nothing."""
+    """Times in minutes, rounded up as Slurm does; empty for no limit."""
     if key not in ("max_wall", "grp_wall"):
         return str(value)
     total = seconds(str(value))

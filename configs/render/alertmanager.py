@@ -33,7 +33,7 @@ def render(cluster: Cluster, monitoring: Monitoring) -> str:
             "group_wait": "30s",
             "group_interval": "5m",
             "repeat_interval": "24h",
-            "routes": [_route(each) for each in receivers],
+            "routes": [_route(receiver) for receiver in receivers],
         },
         # While Slurm is silent, what its readings say is old, and each such alert would be one more message.
         "inhibit_rules": [
@@ -43,7 +43,7 @@ def render(cluster: Cluster, monitoring: Monitoring) -> str:
                 "equal": ["slurm_cluster"],
             }
         ],
-        "receivers": [{"name": _NOBODY}, *(_receiver(each, cluster.notifications.smtp) for each in receivers)],
+        "receivers": [{"name": _NOBODY}, *(_receiver(receiver, cluster.notifications.smtp) for receiver in receivers)],
     }
     return yaml.safe_dump(config, sort_keys=False, width=1000, allow_unicode=True)
 
@@ -54,8 +54,8 @@ def _route(receiver: Receiver) -> dict[str, Any]:
 
 
 def _matchers(receiver: Receiver) -> list[str]:
-    said = [f"{label}={_quoted(value)}" for label, value in sorted(receiver.match.items())]
-    return [*said, f'severity=~"{"|".join(receiver.severities)}"']
+    matchers = [f"{label}={_quoted(value)}" for label, value in sorted(receiver.match.items())]
+    return [*matchers, f'severity=~"{"|".join(receiver.severities)}"']
 
 
 def _quoted(text: str) -> str:
@@ -74,17 +74,17 @@ def _receiver(receiver: Receiver, smtp: Smtp | None) -> dict[str, Any]:
 
 
 def _relay(smtp: Smtp) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "from": smtp.sender,
         "smarthost": f"[{smtp.host}]:{smtp.port}" if ":" in smtp.host else f"{smtp.host}:{smtp.port}",
         "require_tls": smtp.tls == "starttls",
         "headers": {"Subject": _SUBJECT},
     }
     if smtp.tls == "tls":
-        made["force_implicit_tls"] = True
+        settings["force_implicit_tls"] = True
     if smtp.ca_secret is not None:
-        made["tls_config"] = {"ca_file": f"{SECRETS_PATH}/{RELAY_CA}/ca.crt"}
+        settings["tls_config"] = {"ca_file": f"{SECRETS_PATH}/{RELAY_CA}/ca.crt"}
     if smtp.credentials_secret is not None:
-        made["auth_username"] = USER_NAME
-        made["auth_password_file"] = f"{SECRETS_PATH}/{RELAY_CREDENTIALS}/password"
-    return made
+        settings["auth_username"] = USER_NAME
+        settings["auth_password_file"] = f"{SECRETS_PATH}/{RELAY_CREDENTIALS}/password"
+    return settings

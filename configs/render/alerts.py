@@ -28,19 +28,19 @@ def alert_names() -> tuple[str, ...]:
 
 
 def build_alerts(cluster: Cluster, monitoring: Monitoring) -> list[dict[str, Any]]:
-    """The groups of rules, with this cluster's selector and thresholds. Alerts that the config leaves out are not there."""
-    said = monitoring.thresholds
-    values = {camel(name): str(getattr(said, name)) for name in Thresholds.model_fields}
+    """The groups of rules with this cluster's selector and thresholds, without the alerts that the config leaves out."""
+    thresholds = monitoring.thresholds
+    values = {camel(name): str(getattr(thresholds, name)) for name in Thresholds.model_fields}
     # Each kubelet brings a key within the time, and slurmctld stops that long after its own pod has it.
     values |= {"cluster": cluster.name, "namespace": cluster.namespace, "keyWaitsS": str(2 * cluster.keys.spread_s + 60)}
-    text = re.sub(r"@(\w+)@", lambda found: values[found[1]], _TEMPLATE.read_text())
+    text = re.sub(r"@(\w+)@", lambda match: values[match[1]], _TEMPLATE.read_text())
     groups = cast(list[dict[str, Any]], parse_yaml(selected(text, f'slurm_cluster="{cluster.name}"')))
-    made: list[dict[str, Any]] = []
+    kept_groups: list[dict[str, Any]] = []
     for group in groups:
         rules = [_with_link(rule, monitoring.runbooks or RUNBOOKS) for rule in group["rules"] if rule["alert"] not in monitoring.without]
         if rules:
-            made.append({"name": f"{cluster.name}-{group['name']}", "rules": rules})
-    return made
+            kept_groups.append({"name": f"{cluster.name}-{group['name']}", "rules": rules})
+    return kept_groups
 
 
 def _with_link(rule: dict[str, Any], runbooks: str) -> dict[str, Any]:

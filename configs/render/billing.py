@@ -1,7 +1,6 @@
-"""What GPUs cost in fair share: TRESBillingWeights of partitions, from the memory of their GPUs. Pure.
+"""Weights of GPUs in fair share: TRESBillingWeights of partitions, from the memory of their GPUs. Pure.
 
-Slurm bills allocated CPUs alone unless a partition has weights (slurm.conf(5), TRESBillingWeights): then a job with eight GPUs and one CPU
-costs as much as a job with one CPU.
+Without weights Slurm bills CPUs only (slurm.conf(5), TRESBillingWeights): a job with eight GPUs would cost as much as its CPUs.
 """
 
 from configs.models.cluster import Cluster
@@ -13,10 +12,9 @@ KEY = "TRESBillingWeights"
 
 
 def billing_weights(cluster: Cluster, partition: Partition) -> dict[str, str]:
-    """The weights of a partition with GPUs: 1 for each CPU, and for each GPU its memory in GiB. Nothing without GPUs or accounting.
+    """The weights of a partition with GPUs: 1 for each CPU, and for each GPU its memory in GiB. Empty without GPUs or accounting.
 
-    Memory follows the price of a GPU closely enough, from small to large models and to MIG instances. Raises KeyError for a node set that
-    is not there.
+    Memory follows the price of a GPU closely enough, MIG instances included. Raises KeyError for an unknown node set.
     """
     sets = [node_set for name in partition.node_sets if (node_set := cluster.node_set(name)).ordinals and node_set.gpus]
     if not sets or not cluster.accounting.enabled:
@@ -29,15 +27,15 @@ def billing_weights(cluster: Cluster, partition: Partition) -> dict[str, str]:
 
 
 def gpu_gib(cluster: Cluster, node_set: NodeSet) -> int:
-    """Memory of each GPU of a set, in GiB; 1 where the machine does not say. Raises KeyError for a pool that is not there."""
+    """Memory of each GPU of a set, in GiB; 1 if the machine does not state it. Raises KeyError for an unknown pool."""
     gpus = machine_of(cluster.node_pool(node_set.pool)).gpus
     return max(1, round((gpus.memory_mib if gpus else 0) / 1024))
 
 
 def _gib_by_type(cluster: Cluster, node_set: NodeSet) -> dict[str, int]:
-    """By type of GRES, as Slurm hands them out: whole GPUs, or instances such as 1g.10gb, whose name says their memory."""
+    """Keyed by GRES type: the model of whole GPUs, or MIG profiles such as 1g.10gb, whose name contains their memory."""
     if node_set.gpus is None:
         return {}
     model = node_set.gpus.model
-    profiles = {f"{model}_{each.profile}": int(each.profile.partition(".")[2].removesuffix("gb")) for each in node_set.gpus.mig}
+    profiles = {f"{model}_{instance.profile}": int(instance.profile.partition(".")[2].removesuffix("gb")) for instance in node_set.gpus.mig}
     return profiles or {model: gpu_gib(cluster, node_set)}

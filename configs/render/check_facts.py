@@ -28,9 +28,9 @@ def checked_sets(cluster: Cluster, check: HealthCheck) -> list[NodeSet]:
     return [known[name] for name in check.node_sets if name in known and looks_at(check, known[name])]
 
 
-def share_of(said: int | str, total: int) -> int:
-    """A number as it is; a percentage of the total, rounded down, at least one."""
-    return said if isinstance(said, int) else max(1, total * int(said.rstrip("%")) // 100)
+def share_of(share: int | str, total: int) -> int:
+    """A number as it is; a percentage of the total, rounded down, at least 1."""
+    return share if isinstance(share, int) else max(1, total * int(share.rstrip("%")) // 100)
 
 
 def most_drained(check: HealthCheck, node_set: NodeSet) -> int:
@@ -39,8 +39,8 @@ def most_drained(check: HealthCheck, node_set: NodeSet) -> int:
 
 
 def expected_bus_gbs(cluster: Cluster, check: HealthCheck) -> int:
-    """The least bus bandwidth of an all-reduce between GPUs that a check of kind nccl wants where the user says none, GB/s; 0 where a
-    machine is not in the catalogue, or nothing is known of it. Of several node sets the slowest counts."""
+    """The default limit of an nccl check: the least bus bandwidth of an all-reduce between GPUs, GB/s, of the slowest node set. 0 if the
+    catalogue does not know it."""
     pools = [cluster.node_pool(node_set.pool) for node_set in checked_sets(cluster, check)]
     return min((_least_gbs(pool, per_of(check)) for pool in pools), default=0)
 
@@ -93,7 +93,7 @@ FACTS: Mapping[str, Callable[[Cluster, HealthCheck, NodeSet], Any]] = {
 
 
 def check_settings(cluster: Cluster, check: HealthCheck, node_set: NodeSet) -> dict[str, Any]:
-    """What a check's program reads on the nodes of a set: limits as the user set them, and the facts that it compares with."""
+    """The settings that a check's program reads on the nodes of a set: the user's limits and the facts to compare with."""
     kind = KINDS[check.check]
     facts = {key: FACTS[fact](cluster, check, node_set) for key, fact in kind.facts.items()}
     command = {"command": list(check.command)} if kind.takes_command else {}

@@ -1,8 +1,7 @@
-"""The hidden partition of health checks' jobs: below every user's priority, and preempted by users' jobs at once.
+"""The hidden partition of health checks' jobs, which users' jobs preempt at once. Pure.
 
-Preemption is a matter of the whole cluster: its PreemptType says which jobs may be preempted. Where the user has chosen none, partitions
-decide (preempt/partition_prio), and PreemptMode=OFF keeps the jobs of users' partitions what they were: safe from each other. Where the
-user's own choice leaves no room for this, checks run in the partitions of users, as a job that nothing preempts. Pure.
+Without a PreemptType of the user's, partitions decide (preempt/partition_prio), and PreemptMode=OFF protects users' jobs from each other.
+If the user's choice leaves no room for it, checks run in users' partitions, as jobs that nothing preempts.
 """
 
 from collections.abc import Mapping
@@ -37,18 +36,18 @@ class ChecksPartition:
 def checks_partition(cluster: Cluster) -> ChecksPartition:
     """The partition of the checks that run as jobs."""
     names = {node_set.name for check in checks_in(cluster, "job") for node_set in checked_sets(cluster, check)}
-    node_sets = tuple(each for each in cluster.node_sets if each.name in names and each.ordinals)
+    node_sets = tuple(node_set for node_set in cluster.node_sets if node_set.name in names and node_set.ordinals)
     if not node_sets:
         return ChecksPartition()
     raw = [pairs for line in cluster.slurm.raw if (pairs := pairs_of(line))]
-    said = {name: value for pairs in raw if len(pairs) == 1 and (name := known(pairs[0][0], PREEMPTION)) for _, value in pairs}
-    said |= {name: value for key, value in cluster.slurm.settings.items() if (name := known(key, PREEMPTION))}
-    kind = said.get("PreemptType", _NONE).lower()
+    preemption = {name: value for pairs in raw if len(pairs) == 1 and (name := known(pairs[0][0], PREEMPTION)) for _, value in pairs}
+    preemption |= {name: value for key, value in cluster.slurm.settings.items() if (name := known(key, PREEMPTION))}
+    kind = preemption.get("PreemptType", _NONE).lower()
     if any(partition.priority_tier <= _TIER for partition in cluster.partitions):
         return ChecksPartition(hindrance="a partition has priorityTier 0, and none is below it")
     if kind == _BY_PARTITION:
         return ChecksPartition(node_sets)
-    if kind != _NONE or "PreemptMode" in said:
+    if kind != _NONE or "PreemptMode" in preemption:
         return ChecksPartition(hindrance=f"preemption goes by {kind}, and not by partitions")
     if any(known(pairs[0][0], ("PartitionName",)) for pairs in raw):
         return ChecksPartition(hindrance="slurm.raw has partitions, whose jobs could preempt each other then")
@@ -56,7 +55,7 @@ def checks_partition(cluster: Cluster) -> ChecksPartition:
 
 
 def partition_keys(nodes: str, stays_up: bool) -> dict[str, object]:
-    """The keys of its line. RootOnly: besides root, Slurm's own user alone submits there, as the checks do."""
+    """The keys of the partition's line. With RootOnly, only root and Slurm's own user can submit there; checks run as the latter."""
     return {
         "PartitionName": CHECKS_PARTITION,
         "Nodes": nodes,

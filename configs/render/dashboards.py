@@ -247,4 +247,4 @@ DASHBOARDS = (_CLUSTER, _JOBS, _NODES, _GPUS, _SLURM, _CONTROLLERS)
 
 def build_dashboards() -> dict[str, str]:
     """The files of the dashboards, by name."""
-    return {f"slipway-{each.name}.json": render(each) for each in DASHBOARDS}
+    return {f"slipway-{dashboard.name}.json": render(dashboard) for dashboard in DASHBOARDS}

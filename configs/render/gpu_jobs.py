@@ -1,6 +1,6 @@
-"""The script that notes which job has which GPU, for DCGM's exporter: a Prolog and Epilog beside that of the health checks.
+"""The Prolog and Epilog script that notes which job has which GPU, for DCGM's exporter.
 
-Slurm 26.05 takes several of each (`Prolog[0]`, `Prolog[1]` in `scontrol show config`), and sends each that has no path to the nodes.
+Slurm 26.05 takes several scripts of each kind (`Prolog[0]`, `Prolog[1]`) and sends those without a path to the nodes.
 """
 
 from configs.models.cluster import Cluster
@@ -16,7 +16,7 @@ HOST_FOLDER = f"{paths.RUN}/gpu-jobs"
 
 
 def notes_gpu_jobs(cluster: Cluster, node_set: NodeSet) -> bool:
-    """True where jobs have whole GPUs, and somebody is to know which. Of instances of MIG, Slurm counts others than DCGM."""
+    """True if jobs have whole GPUs and monitoring is on. Slurm and DCGM number MIG instances differently."""
     return cluster.monitoring is not None and node_set.gpus is not None and not node_set.gpus.mig
 
 

@@ -1,7 +1,6 @@
-"""What the programs of health checks need to know, and the script that slurmd runs beside jobs: as HealthCheckProgram, Prolog and Epilog.
+"""The settings of health checks' programs, and the script that slurmd runs beside jobs: as HealthCheckProgram, Prolog and Epilog.
 
-slurmctld sends the script to all nodes, with slurm.conf: so changed checks are live within seconds, and nodes never have one without the
-other.
+slurmctld sends the script to all nodes with slurm.conf, so nodes always have both in the same version.
 """
 
 import json
@@ -30,8 +29,8 @@ _SCRIPT_CONTEXTS: Mapping[Context, str] = {"interval": "interval", "prolog": "pr
 
 
 def is_told_again(cluster: Cluster, check: HealthCheck) -> bool:
-    """True where a check at an interval tells all nodes' results again, so that silence means that it does not run: one that looks at some
-    nodes only, as they are free or busy, may have nothing to tell for hours."""
+    """True if an interval check reports all nodes' results again, so that silence means that it does not run. A check that looks only at
+    free or only at busy nodes may have nothing to report for hours."""
     looks_always = {*check.node_states} == {*get_args(NodeState)}
     replaced = {known(key, SETTINGS) for key in cluster.slurm.settings}
     return "interval" in check.contexts and looks_always and "HealthCheckNodeState" not in replaced
@@ -53,7 +52,7 @@ def collector_of(cluster: Cluster) -> tuple[str, int]:
 
 
 def slurm_settings(cluster: Cluster) -> Mapping[str, str]:
-    """Keys of slurm.conf for checks at an interval, which `slurm.settings` may replace: nodes in every state, and not all at once."""
+    """Keys of slurm.conf for interval checks, which `slurm.settings` may replace: nodes in every state, and not all at once."""
     checks = checks_in(cluster, "interval")
     if not checks:
         return {}

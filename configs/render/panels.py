@@ -51,7 +51,7 @@ class Dashboard:
 
 def render(dashboard: Dashboard) -> str:
     """The JSON of a dashboard."""
-    made = {
+    content = {
         "uid": f"slipway-{dashboard.name}",
         "title": dashboard.title,
         "tags": ["slurm", "slipway"],
@@ -62,7 +62,7 @@ def render(dashboard: Dashboard) -> str:
         "templating": {"list": [_data_source(), _cluster()]},
         "panels": list(_panels(dashboard.rows)),
     }
-    return json.dumps(made, indent=1) + "\n"
+    return json.dumps(content, indent=1) + "\n"
 
 
 def _data_source() -> dict[str, Any]:

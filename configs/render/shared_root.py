@@ -1,7 +1,4 @@
-"""The versioned root that jobs and logins see: which versions there are, and the settings of the plugin that puts them there.
-
-The settings are read by images/slurm/root at each job and session; its conf.c says what each line means.
-"""
+"""The versioned root that jobs and logins see: its versions, and root.conf, which images/slurm/root reads at each job and session."""
 
 import posixpath
 import re
@@ -28,22 +25,22 @@ _ALWAYS = (paths.HOMES, paths.USERS, paths.PLUGINS)
 
 
 def versions_of(root: Root, default: str) -> Mapping[str, RootVersion]:
-    """The versions by name, each with its image or tar; after the version that it carries from, if any."""
+    """The versions by name, each with its image or tar, after the version that it carries from."""
     if not root.versions:
         name = _name_of(default)
         return {name: RootVersion.model_construct(name=name, image=default)}
     declared = {version.name: version for version in root.versions}
-    found: dict[str, RootVersion] = {}
+    versions: dict[str, RootVersion] = {}
 
     def add(version: RootVersion) -> None:
-        if version.carry_from in declared and version.carry_from not in found:
+        if version.carry_from in declared and version.carry_from not in versions:
             add(declared[version.carry_from])
         image = version.image if version.image or version.tar else default
-        found.setdefault(version.name, version.model_copy(update={"image": image}))
+        versions.setdefault(version.name, version.model_copy(update={"image": image}))
 
     for version in root.versions:
         add(version)
-    return found
+    return versions
 
 
 def current_of(root: Root, default: str) -> str:
@@ -54,7 +51,7 @@ def current_of(root: Root, default: str) -> str:
 
 
 def _name_of(image: str) -> str:
-    """The tag of an image, or the start of its digest: `slurm:1.2@sha256:0a1b...` gives 0a1b...; without either it is latest."""
+    """The tag of an image, or the start of its digest: `slurm:1.2@sha256:0a1b...` gives 0a1b...; `latest` without either."""
     last = image.rpartition("/")[2]
     if "@sha256:" in last:
         return last.partition("@sha256:")[2][:12]
@@ -62,9 +59,9 @@ def _name_of(image: str) -> str:
 
 
 def render(cluster: Cluster, settings: str, slurm_uid: int) -> str:
-    """root.conf, which pods have in the folder `settings`. Jobs of SlurmUser are health checks: they look at the node.
+    """root.conf, which pods have in the folder `settings`. Jobs of SlurmUser are health checks, which see the node itself.
 
-    Further mounts and disks of a node set are left out in the pods that have them not.
+    Pods skip mounts and disks that they do not have.
     """
     has_projects = is_below_shared(cluster) and any(account.folder for account in cluster.accounting.accounts)
     some = sorted({*volume_places(cluster), *([cluster.storage.projects] if has_projects else [])})

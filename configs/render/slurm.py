@@ -1,8 +1,7 @@
-"""From one config to Slurm's files: slurm.conf, cgroup.conf, gres.conf, plugstack.conf, the script that refuses options, and
-slurmdbd.conf for the accounting pod.
+"""Renders a config as Slurm's files. Pure: the same config gives the same text. Passwords are left out; start scripts add them from
+Secrets.
 
-Pure: same config, same text, without a time or a host in it. A node set is one line whatever its size, so 10,000 nodes make no longer
-file than 10. The wording is in templates/; what is computed is here. Leaves out passwords: start scripts add them from Secrets.
+A node set is one line whatever its size. The wording is in templates/; what is computed is here.
 """
 
 from collections.abc import Mapping
@@ -87,7 +86,7 @@ _DEVICE_FILES = {"nvidia": ("/dev/nvidia", 0), "amd": ("/dev/dri/renderD", 128)}
 
 
 def render(cluster: Cluster) -> dict[str, str]:
-    """Slurm's files by name, as slurmctld and slurmrestd read them and all others fetch them from slurmctld."""
+    """Slurm's files by name. slurmctld and slurmrestd read them; all other daemons fetch them from slurmctld."""
     nodes = template("nodes.conf.j2").render(
         nodes=[node_line(cluster, node_set) for node_set in cluster.node_sets if node_set.ordinals],
         partitions=[partition_line(cluster, partition) for partition in cluster.partitions],
@@ -95,7 +94,12 @@ def render(cluster: Cluster) -> dict[str, str]:
         hindrance=checks_partition(cluster).hindrance,
         raw=_raw_lines(cluster),
     )
-    gres = [line for each in cluster.node_sets if each.ordinals and each.gpus for line in gres_lines(cluster, each, each.gpus)]
+    gres = [
+        line
+        for node_set in cluster.node_sets
+        if node_set.ordinals and node_set.gpus
+        for line in gres_lines(cluster, node_set, node_set.gpus)
+    ]
     return {
         "slurm.conf": render_settings(cluster) + nodes,
         "cgroup.conf": template("cgroup.conf.j2").render(
@@ -105,7 +109,7 @@ def render(cluster: Cluster) -> dict[str, str]:
         "plugstack.conf": template("plugstack.conf.j2").render(
             containers=cluster.slurm.containers, efficiency_report=cluster.slurm.efficiency_report
         ),
-        **render_topology(cluster, [*(nodes for each in cluster.node_sets if (nodes := hostlist(each))), *_raw_nodes(cluster)]),
+        **render_topology(cluster, [*(nodes for node_set in cluster.node_sets if (nodes := hostlist(node_set))), *_raw_nodes(cluster)]),
         **render_refusals(cluster),
         **health_checks.render(cluster),
         **gpu_jobs.render(cluster),
@@ -116,20 +120,20 @@ def render(cluster: Cluster) -> dict[str, str]:
 
 def render_settings(cluster: Cluster) -> str:
     """slurm.conf without its nodes, partitions and raw lines: it stands alone, whatever these refer to."""
-    own = {known(key, (*DEFAULTS, *LISTS)) or key: value for key, value in cluster.slurm.settings.items()}
-    added = {key: own.pop(key).split(",") if key in own else [] for key in LISTS}
+    user_settings = {known(key, (*DEFAULTS, *LISTS)) or key: value for key, value in cluster.slurm.settings.items()}
+    added = {key: user_settings.pop(key).split(",") if key in user_settings else [] for key in LISTS}
     defaults = dict(DEFAULTS)
-    if any(known(key, ("PropagateResourceLimits",)) for key in own):
+    if any(known(key, ("PropagateResourceLimits",)) for key in user_settings):
         del defaults["PropagateResourceLimitsExcept"]  # Slurm takes only one of the two keys
     if not cluster.accounting.enabled:
         del defaults["AccountingStoreFlags"]
     if (smtp := cluster.notifications.smtp) is not None:
         defaults |= {"MailProg": MAILER, "MailDomain": smtp.domain}
-    defaults |= {key: value for key, value in health_checks.slurm_settings(cluster).items() if known(key, own) is None}
-    settings = {**defaults, **checks_partition(cluster).settings, **own}
+    defaults |= {key: value for key, value in health_checks.slurm_settings(cluster).items() if known(key, user_settings) is None}
+    settings = {**defaults, **checks_partition(cluster).settings, **user_settings}
     elastic = elastic_sets(cluster)
-    kept = [hostlist(each, each.min or 0) if each.is_elastic else hostlist(each) for each in cluster.node_sets]
-    kept += _raw_nodes(cluster)
+    always_up = [hostlist(node_set, node_set.min or 0) if node_set.is_elastic else hostlist(node_set) for node_set in cluster.node_sets]
+    always_up += _raw_nodes(cluster)
     types = {kind: None for node_set in cluster.node_sets if node_set.gpus for kind in node_set.gpus.types}
     text = template("slurm.conf.j2").render(
         cluster=cluster,
@@ -144,7 +148,7 @@ def render_settings(cluster: Cluster) -> str:
         check_script=prologs.CHECKS,
         check_script_path=health_checks.SCRIPT_PATH,
         gpu_jobs_script=prologs.GPU_JOBS if gpu_jobs.render(cluster) else "",
-        kept=[nodes for nodes in kept if nodes],
+        kept=[nodes for nodes in always_up if nodes],
         has_gpus=bool(types),
         tracked=_merged(["gres/gpu", *(f"gres/gpu:{kind}" for kind in types)] if types else [], added["AccountingStorageTRES"]),
     )
@@ -159,44 +163,46 @@ def _lines(settings: Mapping[str, str]) -> list[str]:
 
 def _merged(ours: list[str], added: list[str]) -> list[str]:
     """Items of a list without repeats: Slipway's first."""
-    words = {item.lower() for item in ours}
-    return [*ours, *(item for item in added if item.lower() not in words)]
+    ours_lower = {item.lower() for item in ours}
+    return [*ours, *(item for item in added if item.lower() not in ours_lower)]
 
 
 def _raw_lines(cluster: Cluster) -> list[str]:
-    """The raw lines, less those that repeat a rendered one: Slurm would report them as errors."""
+    """The raw lines without those that repeat a rendered one: Slurm would report these as errors."""
     rendered = rendered_keys(render_settings(cluster))
-    kept: list[str] = []
+    lines: list[str] = []
     for line in cluster.slurm.raw:
         pairs = pairs_of(line)
         if not pairs or len(pairs) > 1 or not is_same_value(pairs[0][0], pairs[0][1], rendered):
-            kept.append(line)
-    return kept
+            lines.append(line)
+    return lines
 
 
 def _scheduler_parameters(cluster: Cluster) -> list[str]:
-    """The user's; a job that its node could not start waits for another one, and is not held until an administrator comes."""
-    given = [*cluster.slurm.scheduler_parameters]
-    return [*given, *([_NOHOLD] if _NOHOLD not in map(str.lower, given) else [])]
+    """The user's, and nohold_on_prolog_fail: a job that its node could not start waits for another node instead of being held."""
+    parameters = [*cluster.slurm.scheduler_parameters]
+    return [*parameters, *([_NOHOLD] if _NOHOLD not in map(str.lower, parameters) else [])]
 
 
 def render_refusals(cluster: Cluster) -> dict[str, str]:
-    """The script of refusals, by file name. The plugins that run it are defaults of slurm.conf, so `slurm.settings` may replace them. A
-    MailProg of the user's own ends the warning of --mail-type, and a TmpDisk the refusal of --tmp."""
+    """The script of refusals, by file name. `slurm.settings` may replace the plugins that run it, which are defaults of slurm.conf.
+
+    A MailProg of the user's ends the warning of --mail-type, and a TmpDisk the refusal of --tmp.
+    """
     mailers = [value for key, value in cluster.slurm.settings.items() if known(key, ("MailProg",))]
-    sends_mail = cluster.notifications.smtp is not None or any(each != NO_MAIL for each in mailers)
+    sends_mail = cluster.notifications.smtp is not None or any(mailer != NO_MAIL for mailer in mailers)
     text = template("refusals.lua.j2").render(
         sends_mail=sends_mail,
         has_disk=_declares_disk(cluster),
         has_accounting=cluster.accounting.enabled,
-        receivers=sorted(each.name for each in cluster.notifications.receivers),
+        receivers=sorted(receiver.name for receiver in cluster.notifications.receivers),
         volumes=volume_places(cluster),
     )
     return dict.fromkeys(REFUSALS, text)
 
 
 def job_processes(cluster: Cluster) -> str:
-    """Most processes of a job on a node, as images/slurm/root reads them: so many, and so many more for each CPU. Empty: no limit."""
+    """The most processes of a job on a node, as images/slurm/root reads it: a base, and a number for each CPU. Empty for no limit."""
     base = cluster.slurm.processes_per_job
     return "" if base is None else f"{base}+{cluster.slurm.processes_per_cpu}"
 
@@ -209,10 +215,10 @@ def job_disks(node_set: NodeSet) -> str:
 
 
 def private_data(cluster: Cluster) -> str:
-    """The words of PrivateData, in small letters, wherever the stack file has it; empty without them."""
+    """The words of PrivateData in lower case, from settings or raw lines; empty without them."""
     lines = [*cluster.slurm.settings.items(), *((key, value) for key, _, value in (line.partition("=") for line in cluster.slurm.raw))]
-    said = " ".join(str(value) for key, value in lines if key.strip().lower() == "privatedata").strip().lower()
-    return "" if said == "none" else said
+    words = " ".join(str(value) for key, value in lines if key.strip().lower() == "privatedata").strip().lower()
+    return "" if words == "none" else words
 
 
 def render_slurmdbd(cluster: Cluster) -> str:
@@ -231,24 +237,24 @@ def render_slurmdbd(cluster: Cluster) -> str:
         ca=(CA_FILE if external.ca_secret else SYSTEM_CA_FILE) if external and external.tls else None,
         purges=[f"Purge{_PURGED[record]}After={age}" for record, age in purges.items()],
         archive=f"{ARCHIVE}/{cluster.name}" if accounting.archive else None,
-        archived=[f"Archive{_ARCHIVED[each]}={yes_no}" for each, yes_no in _archived(accounting).items()],
+        archived=[f"Archive{_ARCHIVED[kind]}={yes_no}" for kind, yes_no in _archived(accounting).items()],
     )
 
 
 def _archived(accounting: Accounting) -> dict[str, str]:
-    """What Slurm is to archive, each set explicitly: else environments follow the jobs. Scripts do in any case (seen on 26.05)."""
+    """What Slurm archives, each set explicitly: otherwise environments follow the jobs. Scripts always do (measured on 26.05)."""
     if accounting.archive is None:
         return {}
     return {record: "yes" if record in accounting.archive.records else "no" for record in _ARCHIVED}
 
 
 def elastic_sets(cluster: Cluster) -> list[NodeSet]:
-    """The node sets that follow the queue. The file `elastic` names them, a line each, for prolog-slurmctld.sh."""
+    """The node sets that follow the queue. prolog-slurmctld.sh reads their names from the file `elastic`."""
     return [node_set for node_set in cluster.node_sets if node_set.is_elastic]
 
 
 def hostlist(node_set: NodeSet, count: int | None = None) -> str:
-    """The nodes of a set, or its first `count`, as Slurm writes them: `gpu-[0-63]`, `gpu-0` for a single node, nothing for none."""
+    """The nodes of a set, or its first `count`, as Slurm writes them: `gpu-[0-63]`, `gpu-0` for a single node, empty for none."""
     count = node_set.ordinals if count is None else count
     if count <= 1:
         return f"{node_set.name}-0" if count else ""
@@ -256,7 +262,6 @@ def hostlist(node_set: NodeSet, count: int | None = None) -> str:
 
 
 def _raw_nodes(cluster: Cluster) -> list[str]:
-    """The nodes of raw lines, as hostlists."""
     first = [pairs[0] for line in cluster.slurm.raw if (pairs := pairs_of(line))]
     return [nodes for key, nodes in first if known(key, ("NodeName",)) and nodes and nodes.upper() != "DEFAULT"]
 
@@ -282,18 +287,18 @@ def node_line(cluster: Cluster, node_set: NodeSet) -> str:
 
 
 def _weight(cluster: Cluster, node_set: NodeSet) -> dict[str, int]:
-    """Slurm takes nodes of the lowest weight first (slurm.conf(5), Weight): those without GPUs, whose weight is 1, then those with the
-    fewest and smallest, so that what is dear stays free for the jobs that need it."""
+    """Slurm takes nodes of the lowest weight first (slurm.conf(5), Weight): nodes without GPUs (1), then those with the fewest and smallest
+    GPUs."""
     if node_set.gpus is None:
         return {}
     return {"Weight": 1 + node_set.gpus.count * gpu_gib(cluster, node_set)}
 
 
 def partition_line(cluster: Cluster, partition: Partition) -> str:
-    """The line of a partition. Raises KeyError for a node set that is not there."""
+    """The line of a partition. Raises KeyError for an unknown node set."""
     sets = [node_set for name in partition.node_sets if (node_set := cluster.node_set(name)).ordinals]
     settings = {known(key, {"DefMemPerCPU", "DefMemPerNode", KEY}) or key: value for key, value in partition.settings.items()}
-    has_nodes = any(each.ordinals for each in cluster.node_sets)
+    has_nodes = any(node_set.ordinals for node_set in cluster.node_sets)
     pairs = {
         "PartitionName": partition.name,
         # Without a node the key is left out: an empty value would swallow the next key.
@@ -325,8 +330,7 @@ def checks_line(cluster: Cluster) -> str:
 
 
 def gres_lines(cluster: Cluster, node_set: NodeSet, gpus: Gpus) -> list[str]:
-    """The device files of a set's GPUs, a line for those that have the same cores beside them. Of instances of MIG each has a line, whose
-    files belong together."""
+    """The device files of a set's GPUs: one line for GPUs with the same cores, or one line for each MIG instance."""
     prefix, offset = _DEVICE_FILES[gpus.vendor]
     nodes = hostlist(node_set)
     lines: list[str] = []
@@ -337,15 +341,15 @@ def gres_lines(cluster: Cluster, node_set: NodeSet, gpus: Gpus) -> list[str]:
             files = f"{prefix}{begin}" if count == 1 else f"{prefix}[{begin}-{end}]"
             lines.append(_line({"NodeName": nodes, "Name": "gpu", "Type": gpus.model, "File": files, **near}))
         for gpu in range(begin, end + 1) if gpus.mig else ():
-            for at, profile in enumerate(each.profile for each in gpus.mig for _ in range(each.count)):
+            for at, profile in enumerate(instance.profile for instance in gpus.mig for _ in range(instance.count)):
                 files = ",".join([f"{prefix}{gpu}", *device_files(gpu, at)])
                 lines.append(_line({"NodeName": nodes, "Name": "gpu", "Type": f"{gpus.model}_{profile}", "MultipleFiles": files, **near}))
     return lines
 
 
 def _memory_per_cpu(cluster: Cluster, sets: list[NodeSet]) -> int:
-    """MiB a CPU for jobs that ask for no memory: without it they would get all of a node. Source: slurm.conf(5), DefMemPerCPU."""
-    shares = [(shape_of(cluster, each).memory_mib - each.kept_memory_mib) // shape_of(cluster, each).cpus for each in sets]
+    """MiB per CPU for jobs that request no memory: without it they would get all of a node. Source: slurm.conf(5), DefMemPerCPU."""
+    shares = [(shape_of(cluster, node_set).memory_mib - node_set.kept_memory_mib) // shape_of(cluster, node_set).cpus for node_set in sets]
     return cluster.slurm.default_memory_per_cpu_mib or max(1, min(shares))
 
 
@@ -354,7 +358,7 @@ def _line(pairs: Mapping[str, object]) -> str:
 
 
 def _declares_disk(cluster: Cluster) -> bool:
-    """True when a node set or a raw line says how much local disk its nodes have: then Slurm can tell which nodes fit `--tmp`."""
-    given = [pair for node_set in cluster.node_sets for pair in node_set.slurmd.items()]
-    given += [pair for line in cluster.slurm.raw for pair in pairs_of(line) or ()]
-    return any(known(key, ("TmpDisk",)) and value != "0" for key, value in given)
+    """True if a node set or a raw line declares local disks: then Slurm can tell which nodes fit `--tmp`."""
+    line_settings = [pair for node_set in cluster.node_sets for pair in node_set.slurmd.items()]
+    line_settings += [pair for line in cluster.slurm.raw for pair in pairs_of(line) or ()]
+    return any(known(key, ("TmpDisk",)) and value != "0" for key, value in line_settings)

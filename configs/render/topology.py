@@ -1,7 +1,6 @@
-"""From the config to topology.yaml: the topologies with their fixed parts, and all nodes as not placed yet. Pure.
+"""Renders topology.yaml(5): the topologies with their fixed parts, and all nodes as not placed yet. Pure.
 
-The NodeSet controller places each node by the labels of its machine, over REST, so that neither a new machine nor a changed label needs a
-reconfigure. The format is of topology.yaml(5).
+The NodeSet controller places each node over REST by its machine's labels, so new machines need no reconfigure.
 """
 
 from configs.models.cluster import Cluster
@@ -10,11 +9,11 @@ from slurm.topology import FILE, UNPLACED, block_name
 
 
 def render_topology(cluster: Cluster, nodes: list[str]) -> dict[str, str]:
-    """The file by its name, for all nodes, given as hostlists; nothing where there is no topology or no node: slurmctld crashes over an
-    empty file."""
+    """The file by its name, for all nodes, given as hostlists. Empty without a topology or without nodes: slurmctld crashes on an empty
+    file."""
     if not cluster.topologies or not nodes:
         return {}
-    return {FILE: "".join(_topology(each, ",".join(nodes), is_first=at == 0) for at, each in enumerate(cluster.topologies))}
+    return {FILE: "".join(_topology(topology, ",".join(nodes), is_first=at == 0) for at, topology in enumerate(cluster.topologies))}
 
 
 def _topology(topology: Topology, nodes: str, is_first: bool) -> str:

@@ -7,11 +7,11 @@ from names import paths
 def render(cluster: Cluster) -> dict[str, str]:
     """File name to text: `passwd`, `group` and `shadow`, in the format of passwd(5), group(5) and shadow(5)."""
     users, groups = cluster.login.users, cluster.login.groups
-    own = {user.gid: user.name for user in users if user.gid not in {group.gid for group in groups}}
+    private_groups = {user.gid: user.name for user in users if user.gid not in {group.gid for group in groups}}
     members = {group.name: [user.name for user in users if group.name in user.groups] for group in groups}
     lines = {
         "passwd": [f"{user.name}:x:{user.uid}:{user.gid}::{paths.HOMES}/{user.name}:{user.shell}" for user in users],
-        "group": [f"{name}:x:{gid}:" for gid, name in own.items()]
+        "group": [f"{name}:x:{gid}:" for gid, name in private_groups.items()]
         + [f"{group.name}:x:{group.gid}:{','.join(members[group.name])}" for group in groups],
         # `*` is no password and no lock: sshd refuses the keys of a locked account ("!").
         "shadow": [f"{user.name}:*:19000:0:99999:7:::" for user in users],

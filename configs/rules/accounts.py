@@ -1,4 +1,4 @@
-"""Rules of accounts, QOS and limits: that everything named is there, that Slurm accepts each setting, and that it keeps it."""
+"""Rules of accounts, QOS and limits: every name exists, and Slurm accepts and enforces each setting."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ _PATH = "cluster.accounting"
 
 
 def check_accounts(cluster: Cluster, names: Names, has_directory: bool = False) -> list[Fault]:
-    """Faults of accounts and QOS. `has_directory`: users and groups may be in a directory that is not looked at here."""
+    """Faults of accounts and QOS. With `has_directory`, users and groups may be in a directory that is not read here."""
     accounting = cluster.accounting
     faults = [
         Fault(f"{_PATH}.enforce[{at}]", f"{quoted(accounting.enforce[at])} stands in this list twice.")
@@ -46,10 +46,10 @@ def check_accounts(cluster: Cluster, names: Names, has_directory: bool = False) 
         faults += check_references(f"{path}.users", "user of login.users", account.users, users)
         faults += check_references(f"{path}.groups", "group of login.groups", account.groups, groups)
         faults += _check_account_qos(path, account, account, qos)
-        for key, given in (("users", account.users), ("groups", account.groups), ("defaultFor", account.default_for)):
-            faults += _check_form(f"{path}.{key}", given) if has_directory else []
-        for name, each in account.per_user.items():
-            faults += _check_account_qos(f"{path}.perUser.{name}", each, account, qos)
+        for key, references in (("users", account.users), ("groups", account.groups), ("defaultFor", account.default_for)):
+            faults += _check_form(f"{path}.{key}", references) if has_directory else []
+        for name, limited in account.per_user.items():
+            faults += _check_account_qos(f"{path}.perUser.{name}", limited, account, qos)
             if not has_directory and name not in _members(account, cluster.login.users):
                 message = f"{quoted(name)} is no user of this account. Name it in users, or a group of it in groups."
                 faults.append(Fault(f"{path}.perUser.{name}", message, (f"{path}.users", f"{path}.groups", "cluster.login")))
@@ -61,10 +61,10 @@ def check_accounts(cluster: Cluster, names: Names, has_directory: bool = False) 
     return [*faults, *_check_limits(cluster), *_check_partitions(cluster, names, qos)]
 
 
-def _check_form(path: str, given: Iterable[str]) -> list[Fault]:
-    """Faults of names that nobody in a directory has: those that could be nobody's name are left out when it is read."""
+def _check_form(path: str, references: Iterable[str]) -> list[Fault]:
+    """Faults of names that nobody in a directory can have here: the directory's reader leaves such names out."""
     message = "is not a name that a user or group can have here: lower-case letters, digits and any of _ . -, first a letter."
-    return [Fault(f"{path}[{at}]", f"{quoted(name)} {message}") for at, name in enumerate(given) if not is_name(name)]
+    return [Fault(f"{path}[{at}]", f"{quoted(name)} {message}") for at, name in enumerate(references) if not is_name(name)]
 
 
 def _check_parents(accounts: tuple[Account, ...], known: Known) -> list[Fault]:
@@ -79,14 +79,14 @@ def _check_parents(accounts: tuple[Account, ...], known: Known) -> list[Fault]:
             faults.append(Fault(f"{path}.parent", message))
         above = _above(account.name, parents)
         # One fault per circle, at its first account.
-        if account.name in above and not {each.name for each in accounts[:at]} & {*above}:
+        if account.name in above and not {earlier.name for earlier in accounts[:at]} & {*above}:
             message = f"{quoted(account.parent)} is below {quoted(account.name)} itself. One of them has to be below root."
             faults.append(Fault(f"{path}.parent", message, (f"{_PATH}.accounts",)))
     return faults
 
 
 def _above(name: str, parents: dict[str, str]) -> list[str]:
-    """The accounts above an account; in a circle these include the account itself."""
+    """The accounts above an account; in a circle they include the account itself."""
     above: list[str] = []
     at = parents.get(name, ROOT)
     while at in parents and at != ROOT and at not in above:
@@ -96,18 +96,18 @@ def _above(name: str, parents: dict[str, str]) -> list[str]:
 
 
 def _check_default_for(accounts: tuple[Account, ...]) -> list[Fault]:
-    given = [(at, position, name) for at, account in enumerate(accounts) for position, name in enumerate(account.default_for)]
+    users = [(at, position, name) for at, account in enumerate(accounts) for position, name in enumerate(account.default_for)]
     return [
         Fault(
-            f"{_PATH}.accounts[{given[at][0]}].defaultFor[{given[at][1]}]",
-            f"{quoted(given[at][2])} stands in {_PATH}.accounts[{given[first][0]}].defaultFor already. A user has one default account.",
+            f"{_PATH}.accounts[{users[at][0]}].defaultFor[{users[at][1]}]",
+            f"{quoted(users[at][2])} stands in {_PATH}.accounts[{users[first][0]}].defaultFor already. A user has one default account.",
         )
-        for at, first in repeats([name for _, _, name in given])
+        for at, first in repeats([name for _, _, name in users])
     ]
 
 
 def _members(account: Account, users: Iterable[User]) -> set[str]:
-    """The users of an account, as far as the config has them."""
+    """The users of an account that the config knows of."""
     return {*account.users, *(user.name for user in users if set(account.groups) & {*user.groups, user.name})}
 
 
@@ -118,9 +118,9 @@ def _check_account_qos(path: str, limited: Account | UserInAccount, account: Acc
     if known is not None and limited.default_qos not in known:
         hint = did_you_mean(limited.default_qos, known)
         return [*faults, Fault(f"{path}.defaultQos", f"no QOS of accounting.qos is called {quoted(limited.default_qos)}. {hint}")]
-    own = limited.qos or account.qos
-    if own and limited.default_qos not in own:
-        message = f"{quoted(limited.default_qos)} is not among the QOS of the account ({', '.join(own)}). Add it to qos."
+    allowed = limited.qos or account.qos
+    if allowed and limited.default_qos not in allowed:
+        message = f"{quoted(limited.default_qos)} is not among the QOS of the account ({', '.join(allowed)}). Add it to qos."
         return [*faults, Fault(f"{path}.defaultQos", message, (f"{path}.qos",))]
     return faults
 
@@ -144,17 +144,17 @@ def _check_qos(cluster: Cluster, known: Known) -> list[Fault]:
 
 
 def _limited(cluster: Cluster) -> Iterator[tuple[str, dict[str, str]]]:
-    """Where settings are, and which."""
+    """The path and the settings of each account, user in an account, and QOS."""
     for at, account in enumerate(cluster.accounting.accounts):
         yield f"{_PATH}.accounts[{at}]", settings_of(account)
-        for name, each in account.per_user.items():
-            yield f"{_PATH}.accounts[{at}].perUser.{name}", settings_of(each)
+        for name, limited in account.per_user.items():
+            yield f"{_PATH}.accounts[{at}].perUser.{name}", settings_of(limited)
     for at, qos in enumerate(cluster.accounting.qos):
         yield f"{_PATH}.qos[{at}]", settings_of(qos)
 
 
 def _check_limits(cluster: Cluster) -> list[Fault]:
-    """Limits that nobody would keep, and GPUs that Slurm does not count."""
+    """Faults of limits that Slurm would not enforce, and of GPUs that it does not count."""
     enforced = set(cluster.accounting.enforce)
     models = {kind for node_set in cluster.node_sets if node_set.gpus for kind in node_set.gpus.types}
     about = ("cluster.nodeSets",)
@@ -174,12 +174,12 @@ def _check_limits(cluster: Cluster) -> list[Fault]:
         for key, value in limits.items():
             if "TRES" not in key:
                 continue
-            given = [found[1] or "" for found in re.finditer(r"gres/gpu(?::([^=,]+))?=", value)]
-            if given and not models:
+            limited_models = [match[1] or "" for match in re.finditer(r"gres/gpu(?::([^=,]+))?=", value)]
+            if limited_models and not models:
                 faults.append(
                     Fault(f"{path}.limits.{_spelled(key)}", "no node set has GPUs, so Slurm does not count them. Leave them out.", about)
                 )
-            for model in given if models else ():
+            for model in limited_models if models else ():
                 if model and model not in models:
                     message = f"no node set has GPUs of model {quoted(model)}. {did_you_mean(model, models)}"
                     faults.append(Fault(f"{path}.limits.{_spelled(key)}", message, about))
@@ -195,8 +195,8 @@ def _spelled(option: str) -> str:
 def _check_partitions(cluster: Cluster, names: Names, qos: Known) -> list[Fault]:
     faults: list[Fault] = []
     enforced = set(cluster.accounting.enforce)
-    made = {cluster.accounting.default_account} - {None}
-    accounts = None if names.accounts is None else names.accounts | {ROOT} | {str(name) for name in made}
+    default_accounts = {cluster.accounting.default_account} - {None}
+    accounts = None if names.accounts is None else names.accounts | {ROOT} | {str(name) for name in default_accounts}
     about = (f"{_PATH}.enforce",)
     for at, partition in enumerate(cluster.partitions):
         path = f"cluster.partitions[{at}]"
@@ -211,10 +211,10 @@ def _check_partitions(cluster: Cluster, names: Names, qos: Known) -> list[Fault]
             faults.append(Fault(f"{path}.allowQos", "Slurm would not keep it. Say enforce: [qos] in accounting.", about))
         if partition.qos and not enforced & {"limits", "safe"}:
             faults.append(Fault(f"{path}.qos", "Slurm would not keep its limits. Say enforce: [limits] in accounting.", about))
-        own = {"allowaccounts": "allowAccounts", "allowqos": "allowQos", "qos": "qos"}
+        typed_keys = {"allowaccounts": "allowAccounts", "allowqos": "allowQos", "qos": "qos"}
         typed = {"allowaccounts": partition.allow_accounts, "allowqos": partition.allow_qos, "qos": partition.qos}
         for key in partition.settings:
             if typed.get(key.lower()):
-                message = f"stands beside {own[key.lower()]}, which says the same. Keep one."
-                faults.append(Fault(f"{path}.settings.{key}", message, (f"{path}.{own[key.lower()]}",)))
+                message = f"stands beside {typed_keys[key.lower()]}, which says the same. Keep one."
+                faults.append(Fault(f"{path}.settings.{key}", message, (f"{path}.{typed_keys[key.lower()]}",)))
     return faults

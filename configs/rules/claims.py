@@ -36,47 +36,45 @@ def check_claims(cluster: Cluster) -> list[Fault]:
 
 
 def own_claims(cluster: Cluster) -> dict[str, str]:
-    """The claims that the stack makes or may make, by name, each with what it is for; those of node sets are left out."""
+    """The claims that the stack may make, by name, each with its purpose; those of node sets are left out."""
     storage = cluster.storage
-    made = {f"{disk}-{cluster.name}-{program}-0": f"the disk of {program}" for program, disk in DISKS.items()}
+    claims = {f"{disk}-{cluster.name}-{program}-0": f"the disk of {program}" for program, disk in DISKS.items()}
     sources = {"shared-root": storage.shared_root, "home": storage.home}
     sources |= {f"mount-{mount.name}": mount for mount in storage.mounts}
     if cluster.backup is not None:
         sources["backup"] = cluster.backup.volume
     if cluster.accounting.archive is not None:
         sources["archive"] = cluster.accounting.archive.volume
-    return made | {f"{cluster.name}-{name}": f"the volume {name}" for name, source in sources.items() if source.claim is None}
+    return claims | {f"{cluster.name}-{name}": f"the volume {name}" for name, source in sources.items() if source.claim is None}
 
 
 def _node_claims(cluster: Cluster) -> Iterable[tuple[int, int, str]]:
-    """Positions of node set and volume claim, and what the claims of its nodes are called before `-<ordinal>`."""
+    """The positions of node set and volume claim, and the name of its claims without `-<ordinal>`."""
     for at, node_set in enumerate(cluster.node_sets):
         for position, claim in enumerate(node_set.volume_claims):
             yield at, position, f"{claim.name}-{node_set.name}"
 
 
 def _is_of(base: str, name: str) -> bool:
-    """True when a name is `<base>-<ordinal>`."""
     return re.fullmatch(rf"{re.escape(base)}-\d+", name) is not None
 
 
 def _check_places(path: str, node_set: NodeSet, cluster: Cluster) -> list[Fault]:
-    """Faults of the nodes' own disks: their names and places in the pods."""
     claims = node_set.volume_claims
     faults = check_unique(f"{path}.volumeClaims", "volume claim", [claim.name for claim in claims])
     shared = cluster.mounts_of(node_set)
     places = {f"cluster.storage.mounts[{at}]": mount.mount_path for at, mount in enumerate(cluster.storage.mounts) if mount in shared}
     for at, claim in enumerate(claims):
-        own = f"{path}.volumeClaims[{at}]"
+        claim_path = f"{path}.volumeClaims[{at}]"
         if claim.name in POD_VOLUMES or claim.name.startswith("mount-"):
-            faults.append(Fault(f"{own}.name", f"{quoted(claim.name)} is the name of a volume that workers have. Take another."))
-        faults += check_place(f"{own}.mountPath", claim.mount_path, places, is_disk=True)
-        places[own] = claim.mount_path
+            faults.append(Fault(f"{claim_path}.name", f"{quoted(claim.name)} is the name of a volume that workers have. Take another."))
+        faults += check_place(f"{claim_path}.mountPath", claim.mount_path, places, is_disk=True)
+        places[claim_path] = claim.mount_path
     return [*faults, *_check_job_disks(path, node_set, cluster, places)]
 
 
 def _check_job_disks(path: str, node_set: NodeSet, cluster: Cluster, places: Mapping[str, str]) -> list[Fault]:
-    """Faults of what jobs have of the node's disk: something else at /scratch, and a /tmp in memory that no job could fill."""
+    """Faults of jobs' own folders: another mount at /scratch, or a /tmp in memory that is larger than the node's memory."""
     faults: list[Fault] = []
     taken = [where for where, place in places.items() if place == SCRATCH or place.startswith(f"{SCRATCH}/")]
     if node_set.scratch is not None and taken:
@@ -90,21 +88,25 @@ def _check_job_disks(path: str, node_set: NodeSet, cluster: Cluster, places: Map
 
 
 def _check_names(cluster: Cluster) -> list[Fault]:
-    """Faults of claims that would have one name in the namespace: `<claim>-<set>-<ordinal>` is ambiguous, as names may hold dashes."""
+    """Faults of claims that would share a name: `<claim>-<set>-<ordinal>` is ambiguous, as names may contain dashes."""
     faults: list[Fault] = []
     first: dict[str, tuple[int, int]] = {}
-    own = own_claims(cluster)
-    given = {f"{path}.claim": source.claim for path, source in volumes_of(cluster).items() if source.claim is not None}
+    stack_claims = own_claims(cluster)
+    user_claims = {f"{path}.claim": source.claim for path, source in volumes_of(cluster).items() if source.claim is not None}
     for at, position, base in _node_claims(cluster):
         path = f"cluster.nodeSets[{at}].volumeClaims[{position}].name"
         before, earlier = first.setdefault(base, (at, position))
         if before != at:
-            other = f"cluster.nodeSets[{before}].volumeClaims[{earlier}]"
-            faults.append(Fault(path, f"the disk of its first node would be called {base}-0, as that of {other}. Take another name."))
-        for name, what in own.items():
+            first_path = f"cluster.nodeSets[{before}].volumeClaims[{earlier}]"
+            faults.append(Fault(path, f"the disk of its first node would be called {base}-0, as that of {first_path}. Take another name."))
+        for name, what in stack_claims.items():
             if _is_of(base, name):
                 faults.append(Fault(path, f"the disk of a node would be called {name}, which is the name of {what}. Take another."))
-        for where, name in given.items():
+        for where, name in user_claims.items():
             if _is_of(base, name):
                 faults.append(Fault(where, f"{quoted(name)} would be the disk of a node, by {path}. Take another claim."))
-    return faults + [Fault(where, f"{quoted(name)} is {own[name]}. Take another claim.") for where, name in given.items() if name in own]
+    return faults + [
+        Fault(where, f"{quoted(name)} is {stack_claims[name]}. Take another claim.")
+        for where, name in user_claims.items()
+        if name in stack_claims
+    ]

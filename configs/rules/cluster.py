@@ -34,7 +34,7 @@ _THERE_ALREADY = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
 def check_cluster(cluster: Cluster, names: Names) -> list[Fault]:
-    """Every fault across the parts of a cluster, in no order. `names` are all names that the stack file gives."""
+    """Every fault across the parts of a cluster, unordered. `names` are all names that the stack file gives."""
     return [
         *check_namespace(cluster),
         *check_images(cluster),
@@ -89,7 +89,7 @@ def check_images(cluster: Cluster) -> list[Fault]:
 
 
 def _check_root_image(cluster: Cluster) -> list[Fault]:
-    """Who brings the image of the Slurm roles to a registry must bring that of the root as well, where a version is filled from it."""
+    """A user who brings the Slurm image to a registry must bring the root's image too, if a version is filled from it."""
     images, root = cluster.images, cluster.storage.root
     if root is None or images.slurm is None or images.root is not None:
         return []
@@ -103,12 +103,12 @@ def _check_root_image(cluster: Cluster) -> list[Fault]:
 
 
 def without_conclusions(faults: Iterable[Fault], broken: Iterable[Fault]) -> list[Fault]:
-    """The faults that do not merely follow from a broken part of the file: at it, below it, or concluded from it."""
+    """The faults that do not merely follow from a broken part of the file, by path or by what they depend on."""
     paths = [fault.path for fault in broken]
 
     def follows(fault: Fault) -> bool:
-        own = any(_within(fault.path, path) for path in paths)
-        return own or any(_within(path, source) or _within(source, path) for source in fault.depends for path in paths)
+        is_at_broken = any(_within(fault.path, path) for path in paths)
+        return is_at_broken or any(_within(path, source) or _within(source, path) for source in fault.depends for path in paths)
 
     return [fault for fault in faults if not follows(fault)]
 

@@ -1,4 +1,4 @@
-"""Rules of further keys of cgroup.conf and of files beside slurm.conf: that keys have the files they need, and that files have a reader.
+"""Rules of further keys of cgroup.conf and of files beside slurm.conf: keys have the files they need, and files have a reader.
 
 slurmctld waits a minute for a missing file, then does not start or refuses the reconfigure (26.05.5).
 """
@@ -42,50 +42,57 @@ _MOST_BYTES = 524_288
 def check_files(cluster: Cluster) -> list[Fault]:
     """Faults of `slurm.files` and `slurm.cgroupSettings`, and of keys whose files are missing."""
     files = cluster.slurm.files
-    given = stated(cluster)
-    return [*_check_cgroup(cluster), *_check_plugins(given, cluster), *_check_missing(given, cluster), *_check_names(files, given, cluster)]
+    settings = stated(cluster)
+    return [
+        *_check_cgroup(cluster),
+        *_check_plugins(settings, cluster),
+        *_check_missing(settings, cluster),
+        *_check_names(files, settings, cluster),
+    ]
 
 
 def _check_cgroup(cluster: Cluster) -> list[Fault]:
     faults: list[Fault] = []
     for key in cluster.slurm.cgroup_settings:
         path = f"cluster.slurm.cgroupSettings.{key}"
-        if own := known(key, OWN_CGROUP_KEYS):
-            faults.append(Fault(path, f"Slipway itself depends on {own}. It cannot be changed; slurm.cgroupVersion chooses the plugin."))
+        if own_key := known(key, OWN_CGROUP_KEYS):
+            faults.append(
+                Fault(path, f"Slipway itself depends on {own_key}. It cannot be changed; slurm.cgroupVersion chooses the plugin.")
+            )
         elif known(key, CGROUP_KEYS) is None:
             faults.append(Fault(path, f"Slurm knows no such key of cgroup.conf. {did_you_mean(key, CGROUP_KEYS, 'See cgroup.conf(5).')}"))
     return faults
 
 
-def _check_plugins(given: Mapping[str, Stated], cluster: Cluster) -> list[Fault]:
-    """An image that the stack file names may have more plugins."""
-    absent = [] if cluster.images.slurm else [(key, name) for name, key in ABSENT_PLUGINS.items() if key in given]
+def _check_plugins(settings: Mapping[str, Stated], cluster: Cluster) -> list[Fault]:
+    """Checked for Slipway's image only: the user's own may have more plugins."""
+    absent = [] if cluster.images.slurm else [(key, name) for name, key in ABSENT_PLUGINS.items() if key in settings]
     return [
-        Fault(given[key].path, f"Slipway's image has no plugin {name}. Name an image that has it in images.slurm.", ("cluster.images",))
+        Fault(settings[key].path, f"Slipway's image has no plugin {name}. Name an image that has it in images.slurm.", ("cluster.images",))
         for key, name in absent
-        if given[key].value.lower() == name
+        if settings[key].value.lower() == name
     ]
 
 
-def _check_missing(given: Mapping[str, Stated], cluster: Cluster) -> list[Fault]:
+def _check_missing(settings: Mapping[str, Stated], cluster: Cluster) -> list[Fault]:
     faults: list[Fault] = []
     for (key, value), name in _NEEDED.items():
-        if key not in given or given[key].value.lower() != value or name in cluster.slurm.files:
+        if key not in settings or settings[key].value.lower() != value or name in cluster.slurm.files:
             continue
         if key == "TopologyPlugin" and cluster.topologies:
             continue  # refused elsewhere: topologies have files of their own
-        faults.append(Fault(given[key].path, f"{value} needs {name}. Add its text to slurm.files.", ("cluster.slurm.files",)))
+        faults.append(Fault(settings[key].path, f"{value} needs {name}. Add its text to slurm.files.", ("cluster.slurm.files",)))
     for key in _SCRIPTS:
-        script = given[key].value if key in given else "/"
+        script = settings[key].value if key in settings else "/"
         if "/" not in script and script not in cluster.slurm.files:
             message = f"{quoted(script)} has no path, so slurmctld sends it to the nodes. Add its text to slurm.files."
-            faults.append(Fault(given[key].path, message, ("cluster.slurm.files",)))
+            faults.append(Fault(settings[key].path, message, ("cluster.slurm.files",)))
     return faults
 
 
-def _check_names(files: Mapping[str, str], given: Mapping[str, Stated], cluster: Cluster) -> list[Fault]:
+def _check_names(files: Mapping[str, str], settings: Mapping[str, Stated], cluster: Cluster) -> list[Fault]:
     faults: list[Fault] = []
-    scripts = {given[key].value for key in _SCRIPTS if key in given}
+    scripts = {settings[key].value for key in _SCRIPTS if key in settings}
     base = cluster.model_copy(update={"slurm": cluster.slurm.model_copy(update={"files": {}})})
     ours = {*render(base), *REFUSALS, "slurmdbd.conf", "elastic"} if files else set[str]()
     for name, text in files.items():

@@ -1,4 +1,4 @@
-"""Rules of health checks of GPUs: that their node sets have such GPUs, and that there is something to compare with."""
+"""Rules of health checks of GPUs: their node sets have such GPUs, and there is something to compare with."""
 
 from configs.faults import Fault, quoted
 from configs.models.cluster import Cluster
@@ -18,7 +18,7 @@ _LEAST_BURN_S = 30
 
 
 def check_gpu_checks(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]:
-    """Faults of what only checks of GPUs can have."""
+    """Faults that only checks of GPUs can have."""
     faults = _check_sets(path, check, cluster)
     if check.check == "dcgm":
         faults += _check_level(path, check)
@@ -31,7 +31,7 @@ def check_gpu_checks(path: str, check: HealthCheck, cluster: Cluster) -> list[Fa
 
 
 def _check_sets(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]:
-    """Faults of the GPUs of each set. Names that are not known are told elsewhere."""
+    """Faults of the GPUs of each set. Unknown names are reported elsewhere."""
     faults: list[Fault] = []
     positions = {node_set.name: position for position, node_set in reversed([*enumerate(cluster.node_sets)])}
     for at, name in enumerate(check.node_sets):
@@ -41,7 +41,7 @@ def _check_sets(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]:
         if mistake := _mistake(check, _gpus_of(cluster, index)):
             about = (f"cluster.nodeSets[{index}].gpus", f"{path}.check")
             faults.append(Fault(f"{path}.nodeSets[{at}]", f"the node set {quoted(name)} has {mistake} Leave it out.", about))
-    counts = {each.gpus.count for each in cluster.node_sets if each.gpus is not None and looks_at(check, each)}
+    counts = {node_set.gpus.count for node_set in cluster.node_sets if node_set.gpus is not None and looks_at(check, node_set)}
     if check.check == "nccl" and per_of(check) != "node" and len(counts) > 1:
         message = (
             "the nodes of these sets have different numbers of GPUs, and a job has the same on each. Give each set a check of its own."
@@ -51,7 +51,7 @@ def _check_sets(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]:
 
 
 def _gpus_of(cluster: Cluster, index: int) -> Gpus | None:
-    """The GPUs of a set. Where its machine has those of another vendor, which is told elsewhere, as the machine has them."""
+    """The GPUs of a set; those of its machine if the vendors differ, which is reported elsewhere."""
     node_set = cluster.node_sets[index]
     pool = next((pool for pool in cluster.node_pools if pool.name == node_set.pool), None)
     machine = known_machine(pool) if pool else None
@@ -84,13 +84,13 @@ def _check_level(path: str, check: HealthCheck) -> list[Fault]:
 
 
 def _check_limit(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]:
-    """A fault for a check that has no limit to fail by: the catalogue has none, and no pair is compared with others. A limit of 0 is one:
-    such a check looks at the data only."""
-    per, given = per_of(check), check.settings.get("minBusBandwidthGBs")
+    """A fault for a check without a limit to fail by: the catalogue has none, and no pair is compared with others. 0 is a limit: such a
+    check looks at the data only."""
+    per, limit = per_of(check), check.settings.get("minBusBandwidthGBs")
     sets = [node_set for node_set in cluster.node_sets if node_set.name in check.node_sets]
     pools = {pool.name: pool for pool in cluster.node_pools}
-    are_known = all(each.pool in pools and known_machine(pools[each.pool]) is not None for each in sets)
-    if given is None and len(sets) == len(check.node_sets) and are_known and (expected := expected_bus_gbs(cluster, check)):
+    are_known = all(node_set.pool in pools and known_machine(pools[node_set.pool]) is not None for node_set in sets)
+    if limit is None and len(sets) == len(check.node_sets) and are_known and (expected := expected_bus_gbs(cluster, check)):
         usual, message_mib = KINDS["nccl"].limits["messageMiB"], check.settings.get("messageMiB", 0)
         if 0 < message_mib < usual:
             message = (
@@ -98,9 +98,9 @@ def _check_limit(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]
                 "Give the least bus bandwidth of nccl-tests with such messages, or leave messageMiB out."
             )
             return [Fault(f"{path}.settings.minBusBandwidthGBs", message, (f"{path}.settings.messageMiB",))]
-    if per == "pair" or given or (given == 0 and per == "node") or len(sets) < len(check.node_sets) or not are_known:
+    if per == "pair" or limit or (limit == 0 and per == "node") or len(sets) < len(check.node_sets) or not are_known:
         return []
-    if given is None and expected_bus_gbs(cluster, check):
+    if limit is None and expected_bus_gbs(cluster, check):
         return []
     message = (
         "is missing: the machine catalogue does not tell how fast these GPUs reduce, so there is nothing to compare with. "

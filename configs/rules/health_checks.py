@@ -27,7 +27,7 @@ def check_health_checks(cluster: Cluster, names: Names) -> list[Fault]:
 
 
 def _check_job(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]:
-    """Faults of what only checks that run as a job can have."""
+    """Faults of settings that only checks run as jobs can have."""
     faults: list[Fault] = []
     about = (f"{path}.check",)
     possible_per = KINDS[check.check].per
@@ -56,11 +56,15 @@ def _check_job(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]:
 
 
 def _check_order(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]:
-    """Faults of `after`: each check is there, looks at the same node sets, and does not wait for this one in turn."""
-    checks = {each.name: each for each in cluster.health_checks}
+    """Faults of `after`: unknown checks, checks of other node sets, and circles."""
+    checks = {other_check.name: other_check for other_check in cluster.health_checks}
     faults = check_references(f"{path}.after", "health check", check.after, frozenset(checks))
     for at, name in enumerate(check.after):
-        missing = [each.name for each in cluster.node_sets if name in checks and looks_at(check, each) and not looks_at(checks[name], each)]
+        missing = [
+            node_set.name
+            for node_set in cluster.node_sets
+            if name in checks and looks_at(check, node_set) and not looks_at(checks[name], node_set)
+        ]
         if missing:
             message = f"the check {quoted(name)} does not look at the node set {quoted(missing[0])}, where this one would never run."
             faults.append(Fault(f"{path}.after[{at}]", message, (f"{path}.nodeSets",)))
@@ -70,14 +74,14 @@ def _check_order(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]
 
 
 def _before(name: str, checks: Mapping[str, HealthCheck]) -> set[str]:
-    """The check, and all that come before it."""
-    found: set[str] = set()
+    """The check, and all checks that come before it."""
+    earlier: set[str] = set()
     waiting = [name]
     while waiting:
-        if (each := waiting.pop()) in checks and each not in found:
-            found.add(each)
-            waiting += checks[each].after
-    return found
+        if (waiting_name := waiting.pop()) in checks and waiting_name not in earlier:
+            earlier.add(waiting_name)
+            waiting += checks[waiting_name].after
+    return earlier
 
 
 def _check_health_check(path: str, check: HealthCheck, cluster: Cluster, names: Names) -> list[Fault]:
@@ -120,11 +124,11 @@ def _check_health_check(path: str, check: HealthCheck, cluster: Cluster, names: 
 
 
 def _check_log(path: str, check: HealthCheck) -> list[Fault]:
-    """Faults of what only the check of the kernel's log can have."""
+    """Faults of settings that only the check of the kernel's log can have."""
     if check.check != "kernel":
-        given = {"xids": check.xids, "ignoredXids": check.ignored_xids, "patterns": check.patterns}
+        kernel_keys = {"xids": check.xids, "ignoredXids": check.ignored_xids, "patterns": check.patterns}
         message = f'the {check.check} check does not read the kernel\'s log. Take it out, or set "check: kernel".'
-        return [Fault(f"{path}.{key}", message, (f"{path}.check",)) for key, value in given.items() if value]
+        return [Fault(f"{path}.{key}", message, (f"{path}.check",)) for key, value in kernel_keys.items() if value]
     return [
         Fault(f"{path}.ignoredXids[{at}]", f"{number} is in xids, too, which counts it. Take it out of one of them.", (f"{path}.xids",))
         for at, number in enumerate(check.ignored_xids)
@@ -133,7 +137,6 @@ def _check_log(path: str, check: HealthCheck) -> list[Fault]:
 
 
 def _check_nodes(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]:
-    """Faults of the states and platforms of nodes at which the check looks."""
     faults = check_distinct(f"{path}.nodeStates", check.node_states) + check_distinct(f"{path}.platforms", check.platforms)
     states = {*check.node_states}
     if not states:
@@ -156,7 +159,6 @@ def _check_nodes(path: str, check: HealthCheck, cluster: Cluster) -> list[Fault]
 
 
 def _check_wish(path: str, check: HealthCheck) -> list[Fault]:
-    """Faults of what a failure asks for."""
     if check.cause == "maintenance" and check.wish in ("reboot", "replace"):
         message = f"{check.wish} is for faults: maintenance is done by others. Say drain or none, or another cause."
         return [Fault(f"{path}.wish", message, (f"{path}.cause",))]
@@ -167,7 +169,6 @@ def _check_wish(path: str, check: HealthCheck) -> list[Fault]:
 
 
 def _check_contexts(path: str, check: HealthCheck) -> list[Fault]:
-    """Faults of when the check runs."""
     faults: list[Fault] = []
     possible = KINDS[check.check].contexts
     for at, context in enumerate(check.contexts):

@@ -16,11 +16,10 @@ def check_ldap(ldap: Ldap) -> list[Fault]:
 
 
 def _server(uri: str) -> tuple[str, str]:
-    """The host and the port of a URI, however it is written."""
-    scheme, _, rest = uri.lower().partition("://")
-    host, colon, port = rest.rpartition(":")
+    scheme, _, address = uri.lower().partition("://")
+    host, colon, port = address.rpartition(":")
     if not colon or "]" in port:
-        return rest, _PORTS[scheme]
+        return address, _PORTS[scheme]
     return host, port
 
 
@@ -28,13 +27,15 @@ _PORTS = {"ldap": "389", "ldaps": "636"}
 
 
 def _check_ports(ldap: Ldap) -> list[Fault]:
-    """Faults of a scheme on the port of the other: one side would wait for TLS, and the other for a greeting."""
+    """Faults of a scheme on the other scheme's port: one side would wait for TLS, and the other for a greeting."""
     faults: list[Fault] = []
     for at, uri in enumerate(ldap.uris):
         scheme = uri.partition("://")[0]
-        other = "ldap" if scheme == "ldaps" else "ldaps"
-        if _server(uri)[1] == _PORTS[other]:
-            faults.append(Fault(f"{_PATH}.uris[{at}]", f"{quoted(uri)} has the port of {other}://. Take that, or leave the port out."))
+        other_scheme = "ldap" if scheme == "ldaps" else "ldaps"
+        if _server(uri)[1] == _PORTS[other_scheme]:
+            faults.append(
+                Fault(f"{_PATH}.uris[{at}]", f"{quoted(uri)} has the port of {other_scheme}://. Take that, or leave the port out.")
+            )
     return faults
 
 

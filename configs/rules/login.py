@@ -23,7 +23,7 @@ def check_login(cluster: Cluster) -> list[Fault]:
 
 
 def _check_limits(limits: LoginLimits) -> list[Fault]:
-    """sshd's own two processes of a session count too: a limit that they fill would lock everybody out."""
+    """sshd's own two processes per session count too: a limit that they fill would lock everybody out."""
     path = "cluster.login.limits"
     faults: list[Fault] = []
     if limits.tasks < LEAST_TASKS:

@@ -17,26 +17,26 @@ _RESERVED = ("nobody", "relay-ca", "relay-credentials")
 
 def check_monitoring(cluster: Cluster) -> list[Fault]:
     """Faults of `monitoring`."""
-    said = cluster.monitoring
-    if said is None:
+    monitoring = cluster.monitoring
+    if monitoring is None:
         return []
-    return [*_check_kind(said), *_check_receivers(cluster, said), *_check_alerts(said)]
+    return [*_check_kind(monitoring), *_check_receivers(cluster, monitoring), *_check_alerts(monitoring)]
 
 
-def _check_kind(said: Monitoring) -> Iterator[Fault]:
-    own = said.prometheus == "Own"
-    for field in ("labels",) if own else _OF_OWN:
-        if field in said.model_fields_set:
+def _check_kind(monitoring: Monitoring) -> Iterator[Fault]:
+    is_own = monitoring.prometheus == "Own"
+    for field in ("labels",) if is_own else _OF_OWN:
+        if field in monitoring.model_fields_set:
             key = _KEYS.get(field, field)
             remedy = (
-                "Leave it out, or say prometheus: Operator." if own else "Set it in the Operator's own objects, or say prometheus: Own."
+                "Leave it out, or say prometheus: Operator." if is_own else "Set it in the Operator's own objects, or say prometheus: Own."
             )
-            yield Fault(f"{_PATH}.{key}", f"does nothing with prometheus: {said.prometheus}. {remedy}", (f"{_PATH}.prometheus",))
+            yield Fault(f"{_PATH}.{key}", f"does nothing with prometheus: {monitoring.prometheus}. {remedy}", (f"{_PATH}.prometheus",))
 
 
-def _check_receivers(cluster: Cluster, said: Monitoring) -> Iterator[Fault]:
-    yield from check_unique(f"{_PATH}.receivers", "receiver", [each.name for each in said.receivers])
-    for at, receiver in enumerate(said.receivers):
+def _check_receivers(cluster: Cluster, monitoring: Monitoring) -> Iterator[Fault]:
+    yield from check_unique(f"{_PATH}.receivers", "receiver", [receiver.name for receiver in monitoring.receivers])
+    for at, receiver in enumerate(monitoring.receivers):
         path = f"{_PATH}.receivers[{at}]"
         yield from _check_receiver(path, receiver, cluster)
         name = receiver.match.get("alertname")
@@ -52,9 +52,9 @@ def _check_receiver(path: str, receiver: Receiver, cluster: Cluster) -> Iterator
         yield Fault(f"{path}.severities", "is empty, so that the receiver gets no alert. Name severities, or remove the receiver.")
 
 
-def _check_alerts(said: Monitoring) -> Iterator[Fault]:
+def _check_alerts(monitoring: Monitoring) -> Iterator[Fault]:
     names = alert_names()
-    for at, name in enumerate(said.without):
+    for at, name in enumerate(monitoring.without):
         if name not in names:
             yield Fault(f"{_PATH}.without[{at}]", f"no alert is called {quoted(name)}. {did_you_mean(name, names)}")
-    yield from check_distinct(f"{_PATH}.without", said.without)
+    yield from check_distinct(f"{_PATH}.without", monitoring.without)

@@ -1,6 +1,6 @@
-"""The names that a stack file gives its parts, read from what the user wrote, and references to them; and names that are taken.
+"""The names that a stack file gives its parts, references to them, and names that are taken.
 
-A part that is refused for another mistake still has its name, so that what refers to it is not called a mistake too.
+A part refused for another mistake keeps its name, so that references to it are not reported too.
 """
 
 from collections.abc import Iterable, Mapping
@@ -62,15 +62,15 @@ def names_in(data: Mapping[str, Any]) -> Names:
     )
 
 
-def check_references(path: str, kind: str, given: Iterable[str], known: Known) -> list[Fault]:
-    """Faults of a list of references: unknown names, and names that stand twice."""
-    given = list(given)
+def check_references(path: str, kind: str, references: Iterable[str], known: Known) -> list[Fault]:
+    """Faults of a list of references: unknown names, and names that are listed twice."""
+    references = list(references)
     unknown = [
         Fault(f"{path}[{at}]", f"no {kind} is called {quoted(name)}. {did_you_mean(name, known)}")
-        for at, name in enumerate(given)
+        for at, name in enumerate(references)
         if known is not None and name not in known
     ]
-    return unknown + check_distinct(path, given)
+    return unknown + check_distinct(path, references)
 
 
 def check_distinct(path: str, values: Iterable[object]) -> list[Fault]:
@@ -101,6 +101,6 @@ def _names(parts: object) -> Known:
 
 
 def _names_below(data: Mapping[str, Any], section: str, key: str) -> Known:
-    """Unknown in a section that has no value, or the wrong one: that is its own mistake."""
+    """None (unknown) for a section without a value or with a wrong one: that is its own mistake."""
     part = data.get(section, {})
     return _names(cast(Mapping[str, Any], part).get(key, [])) if isinstance(part, Mapping) else None

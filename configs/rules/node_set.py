@@ -58,14 +58,14 @@ def check_node_sets(cluster: Cluster, names: Names) -> list[Fault]:
 
 
 def _check_count(path: str, node_set: NodeSet) -> list[Fault]:
-    """Faults of how many nodes: a set is fixed or elastic, and wholly so."""
+    """Faults of the number of nodes: a set is either fixed or elastic."""
     size, least, most = node_set.size, node_set.min, node_set.max
     about = (path,)  # another key may be meant for one of the three
     if size is None and least is None and most is None:
         return [Fault(f"{path}.size", "neither size (fixed) nor min and max (elastic) is given. Say how many nodes there are.", about)]
     if size is not None and (least is not None or most is not None):
-        other = " and ".join(key for key, value in (("min", least), ("max", most)) if value is not None)
-        return [Fault(f"{path}.size", f"stands beside {other}: a set is fixed (size) or elastic (min and max). Keep one.", about)]
+        elastic_keys = " and ".join(key for key, value in (("min", least), ("max", most)) if value is not None)
+        return [Fault(f"{path}.size", f"stands beside {elastic_keys}: a set is fixed (size) or elastic (min and max). Keep one.", about)]
     if size is None and least is None:
         return [Fault(f"{path}.min", "is missing: an elastic set has min and max. 0 lets all its nodes go.", about)]
     if size is None and most is None:
@@ -76,7 +76,6 @@ def _check_count(path: str, node_set: NodeSet) -> list[Fault]:
 
 
 def _check_replacing(path: str, node_set: NodeSet) -> list[Fault]:
-    """Faults of how nodes are updated and drained."""
     faults: list[Fault] = []
     update, drain = node_set.update, node_set.drain
     if update.type == "Maintenance" and update.reservation is None:
@@ -106,19 +105,19 @@ def _check_name(path: str, name: str, cluster: str) -> list[Fault]:
 
 
 def _check_pool_use(cluster: Cluster, path: str, pool: NodePool, machine: Machine) -> list[Fault]:
-    """Faults of the node sets on one pool, each and together."""
+    """Faults of the node sets on one pool, alone and together."""
     faults: list[Fault] = []
     sound: list[tuple[int, NodeSet, Shape]] = []
     for at, node_set in enumerate(cluster.node_sets):
         if node_set.pool != pool.name:
             continue
         shape = shape_on(machine, node_set)
-        found = _check_share(f"cluster.nodeSets[{at}]", node_set, shape, pool, machine, path)
-        found += check_node_settings(f"cluster.nodeSets[{at}]", node_set, shape, (f"{path}.machine", f"{path}.hardware"))
-        if not found:
-            found = _check_size(f"cluster.nodeSets[{at}]", node_set, shape, pool, machine, path)
-            sound += [(at, node_set, shape)] if not found else []
-        faults += found
+        set_faults = _check_share(f"cluster.nodeSets[{at}]", node_set, shape, pool, machine, path)
+        set_faults += check_node_settings(f"cluster.nodeSets[{at}]", node_set, shape, (f"{path}.machine", f"{path}.hardware"))
+        if not set_faults:
+            set_faults = _check_size(f"cluster.nodeSets[{at}]", node_set, shape, pool, machine, path)
+            sound += [(at, node_set, shape)] if not set_faults else []
+        faults += set_faults
     return faults + _check_total(path, pool, machine, sound)
 
 
@@ -144,49 +143,51 @@ def _check_share(path: str, node_set: NodeSet, shape: Shape, pool: NodePool, mac
 
 
 def _check_gpus(path: str, node_set: NodeSet, pool: NodePool, machine: Machine, who: str, source: tuple[str, ...]) -> list[Fault]:
-    asked, there = node_set.gpus, machine.gpus
+    asked, machine_gpus = node_set.gpus, machine.gpus
     if asked is None:
         return []
     about = (*source, f"{path}.gpus")
-    if there is None:
+    if machine_gpus is None:
         return [Fault(f"{path}.gpus", f"{who} has no GPUs. Leave gpus out, or take a pool that has some.", about)]
     faults: list[Fault] = []
-    if asked.vendor != there.vendor:
-        faults.append(Fault(f"{path}.gpus.vendor", f"{quoted(asked.vendor)} does not match: {who} has {there.vendor} GPUs.", about))
-    elif asked.model != there.model:
-        faults.append(Fault(f"{path}.gpus.model", f'{quoted(asked.model)} does not match: {who} has "{there.model}".', about))
-    if asked.count != there.count:
+    if asked.vendor != machine_gpus.vendor:
+        faults.append(Fault(f"{path}.gpus.vendor", f"{quoted(asked.vendor)} does not match: {who} has {machine_gpus.vendor} GPUs.", about))
+    elif asked.model != machine_gpus.model:
+        faults.append(Fault(f"{path}.gpus.model", f'{quoted(asked.model)} does not match: {who} has "{machine_gpus.model}".', about))
+    if asked.count != machine_gpus.count:
         # Each worker pod sees all device files of its machine, so two sets with some GPUs each would hand out the same devices.
-        message = f"{asked.count} does not match: {who} has {there.count}, and a node set takes all of them or none."
+        message = f"{asked.count} does not match: {who} has {machine_gpus.count}, and a node set takes all of them or none."
         faults.append(Fault(f"{path}.gpus.count", message, about))
-    faults += _check_mig(f"{path}.gpus.mig", asked, there, about)
+    faults += _check_mig(f"{path}.gpus.mig", asked, machine_gpus, about)
     if node_set.simulated_gpus and pool.eks:
         faults.append(Fault(f"{path}.simulatedGpus", "an EKS machine has its own GPUs. Simulated ones are for development."))
     return faults
 
 
-def _check_mig(path: str, gpus: Gpus, there: Gpu, about: tuple[str, ...]) -> list[Fault]:
-    """Faults of the instances that each GPU is divided into."""
+def _check_mig(path: str, gpus: Gpus, machine_gpus: Gpu, about: tuple[str, ...]) -> list[Fault]:
     if not gpus.mig:
         return []
     if gpus.vendor != "nvidia":
         return [Fault(path, f"is NVIDIA's, and the GPUs are of {gpus.vendor}. Leave it out.", about)]
     faults = [
         Fault(f"{path}[{at}].profile", f"{quoted(gpus.mig[at].profile)} stands in this list twice. Add its counts.", about)
-        for at, _ in repeats([each.profile for each in gpus.mig])
+        for at, _ in repeats([instance.profile for instance in gpus.mig])
     ]
-    slices = sum(each.slices * each.count for each in gpus.mig)
-    memory_mib = sum(each.memory_gb * each.count for each in gpus.mig) * 1000
+    slices = sum(instance.slices * instance.count for instance in gpus.mig)
+    memory_mib = sum(instance.memory_gb * instance.count for instance in gpus.mig) * 1000
     if slices > _MIG_SLICES:
         faults.append(Fault(path, f"needs {slices} slices of compute, and a GPU has {_MIG_SLICES}. Lower a count.", about))
-    elif there.memory_mib and memory_mib > there.memory_mib * _MIG_ROUNDING:
-        message = f"needs {memory_mib // 1000} GB, and {quoted(there.model)} has {there.memory_mib} MiB. Take the profiles of this model."
+    elif machine_gpus.memory_mib and memory_mib > machine_gpus.memory_mib * _MIG_ROUNDING:
+        message = (
+            f"needs {memory_mib // 1000} GB, and {quoted(machine_gpus.model)} has {machine_gpus.memory_mib} MiB. "
+            "Take the profiles of this model."
+        )
         faults.append(Fault(path, message, about))
     return faults
 
 
 def _check_size(path: str, node_set: NodeSet, shape: Shape, pool: NodePool, machine: Machine, pool_path: str) -> list[Fault]:
-    """A fault when the pool cannot hold the set even alone."""
+    """A fault if the pool cannot hold the set even alone."""
     fits = _fits(shape, machine) * pool.max
     if node_set.ordinals <= fits:
         return []
@@ -201,15 +202,19 @@ def _check_size(path: str, node_set: NodeSet, shape: Shape, pool: NodePool, mach
 
 
 def _check_total(path: str, pool: NodePool, machine: Machine, sets: list[tuple[int, NodeSet, Shape]]) -> list[Fault]:
-    """Faults of sets that fit alone but not together: what is always up, and each elastic set at its largest beside that; elastic sets may
-    share what is left. Sums only: how pods are packed is Kubernetes' business.
+    """Faults of sets that fit alone but not together: what is always up, plus one elastic set at its largest. Elastic sets may share the
+    rest.
+
+    Compares sums only: Kubernetes decides how pods are packed.
     """
     has = {"CPUs": machine.cpus, "MiB of memory": machine.memory_mib, "GPUs": machine.gpus.count if machine.gpus else 0}
     always = sum((_need(shape, _least(node_set)) for _, node_set, shape in sets), Counter[str]())
     cases = [([f'"{node_set.name}" ({_least(node_set)})' for _, node_set, _ in sets if _least(node_set)], always)]
     for _, largest, shape in sets:
         if largest.is_elastic:
-            beside = [f'"{other.name}" ({_least(other)})' for _, other, _ in sets if other is not largest and _least(other)]
+            beside = [
+                f'"{neighbour.name}" ({_least(neighbour)})' for _, neighbour, _ in sets if neighbour is not largest and _least(neighbour)
+            ]
             need = always + _need(shape, largest.ordinals - _least(largest))
             cases.append(([f'"{largest.name}" (up to {largest.ordinals})', *beside], need))
     for names, need in cases:
@@ -233,7 +238,7 @@ def _need(shape: Shape, nodes: int) -> Counter[str]:
 
 
 def _fits(shape: Shape, machine: Machine) -> int:
-    """How many such nodes one machine can hold."""
+    """How many nodes of this shape one machine can hold."""
     by_gpus = machine.gpus.count // shape.gpu_count if machine.gpus and shape.gpu_count else machine.cpus
     return min(machine.cpus // shape.cpus, machine.memory_mib // shape.memory_mib, by_gpus)
 

@@ -39,7 +39,7 @@ def check_address(path: str, receiver: Receiver | NewsReceiver, cluster: Cluster
 
 def _check_receivers(cluster: Cluster, names: Names) -> Iterator[Fault]:
     receivers = cluster.notifications.receivers
-    yield from check_unique(_RECEIVERS, "receiver", [each.name for each in receivers])
+    yield from check_unique(_RECEIVERS, "receiver", [receiver.name for receiver in receivers])
     for at, receiver in enumerate(receivers):
         path = f"{_RECEIVERS}[{at}]"
         yield from check_address(path, receiver, cluster)
@@ -55,15 +55,15 @@ def _check_events(path: str, receiver: NewsReceiver, cluster: Cluster) -> Iterat
     if {"jobEnd", "jobFail"} <= set(receiver.events):
         yield Fault(f"{path}.events", "names jobFail, which jobEnd includes. Leave one of the two out.")
     if not receiver.is_told_of_jobs:
-        for key, said in (("accounts", receiver.accounts), ("users", receiver.users), ("onlyAsked", receiver.only_asked)):
-            if said and receiver.events:
+        for key, value in (("accounts", receiver.accounts), ("users", receiver.users), ("onlyAsked", receiver.only_asked)):
+            if value and receiver.events:
                 message = "is about jobs, and no event here is one of a job. Leave it out, or add jobEnd."
                 yield Fault(f"{path}.{key}", message, (f"{path}.events",))
     elif not cluster.accounting.enabled:
         message = "names events of jobs, which come from accounting, and `enabled` is false. Leave them out; users have --mail-type."
         yield Fault(f"{path}.events", message, ("cluster.accounting.enabled",))
-    for key, kept in cluster.slurm.settings.items() if receiver.only_asked else ():
-        if known(key, ("AccountingStoreFlags",)) and "job_comment" not in str(kept):
+    for key, flags in cluster.slurm.settings.items() if receiver.only_asked else ():
+        if known(key, ("AccountingStoreFlags",)) and "job_comment" not in str(flags):
             message = f"goes by the comments of jobs, and slurm.settings.{key} leaves out job_comment. Add it, or leave onlyAsked out."
             yield Fault(f"{path}.onlyAsked", message, (f"cluster.slurm.settings.{key}",))
 
@@ -79,7 +79,7 @@ def _check_filters(path: str, receiver: NewsReceiver, cluster: Cluster, names: N
         if not is_name(name):
             message = "is not a name that a user can have here: lower-case letters, digits and any of _ . -, first a letter."
             yield Fault(f"{path}.users[{at}]", f"{quoted(name)} {message}")
-    partitions = frozenset(each.name for each in cluster.partitions)
+    partitions = frozenset(partition.name for partition in cluster.partitions)
     yield from check_references(f"{path}.partitions", "partition", receiver.partitions, partitions)
 
 
@@ -96,8 +96,8 @@ def _check_smtp(cluster: Cluster) -> list[Fault]:
             message = "has nothing to verify: `tls` is none. Leave it out, or take starttls or tls."
             faults.append(Fault(f"{_PATH}.caSecret", message, (f"{_PATH}.tls",)))
     if (smtp.port, smtp.tls) in ((465, "starttls"), (587, "tls")):
-        other = "tls" if smtp.port == 465 else "starttls"
-        message = f"{smtp.port} is the port of `tls: {other}`, and `tls` is {smtp.tls}: each side would wait for the other. Change one."
+        usual_tls = "tls" if smtp.port == 465 else "starttls"
+        message = f"{smtp.port} is the port of `tls: {usual_tls}`, and `tls` is {smtp.tls}: each side would wait for the other. Change one."
         faults.append(Fault(f"{_PATH}.port", message, (f"{_PATH}.tls",)))
     for key in cluster.slurm.settings:
         if name := known(key, ("MailProg", "MailDomain")):

@@ -56,9 +56,13 @@ def _check_partition(path: str, partition: Partition, names: Names) -> list[Faul
 
 
 def _check_power(path: str, partition: Partition, cluster: Cluster) -> list[Fault]:
-    """A fault where Slurm would power down nodes that should stay up: PowerDownOnIdle respects neither SuspendTime nor SuspendExcNodes."""
+    """A fault if Slurm would power down nodes that should stay up: PowerDownOnIdle respects neither SuspendTime nor SuspendExcNodes."""
     key = next((key for key, value in partition.settings.items() if key.lower() == "powerdownonidle" and value.upper() == "YES"), None)
-    stay = [each.name for each in cluster.node_sets if each.name in partition.node_sets and not (each.is_elastic and each.min == 0)]
+    stay = [
+        node_set.name
+        for node_set in cluster.node_sets
+        if node_set.name in partition.node_sets and not (node_set.is_elastic and node_set.min == 0)
+    ]
     if key is None or not stay:
         return []
     message = f"would power the nodes of {quoted(stay[0])} down after each job, and they should stay up. Leave it out."

@@ -25,124 +25,128 @@ def check_partition_settings(cluster: Cluster, names: Names) -> list[Fault]:
     faults = _check_default_memory(cluster)
     for at, partition in enumerate(cluster.partitions):
         path = f"cluster.partitions[{at}]"
-        given = readable(partition.settings, PARTITION_VALUES)
+        settings = readable(partition.settings, PARTITION_VALUES)
         shapes = shapes_of(cluster, partition)
         about = (f"{path}.nodeSets", "cluster.nodeSets", "cluster.nodePools")
         told = [
-            *_memory_mistakes(given, shapes, cluster),
-            *_node_mistakes(given, sum(each.ordinals for each in cluster.node_sets if each.name in partition.node_sets)),
-            *_gpu_mistakes(given, shapes),
-            *_list_mistakes(given, partition),
-            *_select_mistakes(given, cluster),
+            *_memory_mistakes(settings, shapes, cluster),
+            *_node_mistakes(settings, sum(node_set.ordinals for node_set in cluster.node_sets if node_set.name in partition.node_sets)),
+            *_gpu_mistakes(settings, shapes),
+            *_list_mistakes(settings, partition),
+            *_select_mistakes(settings, cluster),
         ]
-        faults += [Fault(f"{path}.settings.{given[key][0]}", message, about) for key, message in told]
-        faults += _check_names(path, given, partition, cluster, names)
+        faults += [Fault(f"{path}.settings.{settings[key][0]}", message, about) for key, message in told]
+        faults += _check_names(path, settings, partition, cluster, names)
     return faults
 
 
 def shapes_of(cluster: Cluster, partition: Partition) -> list[tuple[Shape, int]]:
-    """The kinds of nodes of a partition with the memory that each keeps from jobs, as far as their machines are known."""
+    """The shapes of a partition's nodes, each with the MiB kept from jobs, as far as their machines are known."""
     pools = {pool.name: pool for pool in reversed(cluster.node_pools)}
-    sets = [each for each in cluster.node_sets if each.name in partition.node_sets and each.pool in pools]
-    return [(shape_on(machine, each), each.kept_memory_mib) for each in sets if (machine := known_machine(pools[each.pool]))]
+    sets = [node_set for node_set in cluster.node_sets if node_set.name in partition.node_sets and node_set.pool in pools]
+    return [
+        (shape_on(machine, node_set), node_set.kept_memory_mib) for node_set in sets if (machine := known_machine(pools[node_set.pool]))
+    ]
 
 
 def _check_default_memory(cluster: Cluster) -> list[Fault]:
-    """A fault where the memory that a job gets for one CPU is more than any node of a partition has."""
+    """A fault if a job's default memory for one CPU is more than any node of a partition has."""
     default = cluster.slurm.default_memory_per_cpu_mib
     for at, partition in enumerate(cluster.partitions):
         has_own = any(known(key, ("DefMemPerCPU", "DefMemPerNode")) for key in partition.settings)
-        most = max((shape.memory_mib - kept for shape, kept in shapes_of(cluster, partition)), default=None)
+        most = max((shape.memory_mib - kept_mib for shape, kept_mib in shapes_of(cluster, partition)), default=None)
         if default is not None and most is not None and not has_own and default > most:
             message = f"{default} is more than a node of partition {quoted(partition.name)} has for jobs ({most} MiB). Lower it."
             return [Fault(_DEFAULT_MEMORY, message, (f"cluster.partitions[{at}]", "cluster.nodeSets", "cluster.nodePools"))]
     return []
 
 
-def _amount(given: Given, key: str) -> float | None:
-    """The number that a setting gives; None where it is not given, unreadable, or 0, which is none."""
-    if key not in given:
+def _amount(settings: Given, key: str) -> float | None:
+    """The number of a setting; None if it is missing, unreadable or 0, which means no limit."""
+    if key not in settings:
         return None
-    value = given[key][1]
+    value = settings[key][1]
     return float("inf") if value.upper() in ("INFINITE", "UNLIMITED") else number_of(value) or None
 
 
-def _memory_mistakes(given: Given, shapes: Iterable[tuple[Shape, int]], cluster: Cluster) -> list[tuple[str, str]]:
+def _memory_mistakes(settings: Given, shapes: Iterable[tuple[Shape, int]], cluster: Cluster) -> list[tuple[str, str]]:
     shapes = list(shapes)
     mistakes: list[tuple[str, str]] = []
-    most = max((shape.memory_mib - kept for shape, kept in shapes), default=None)
+    most = max((shape.memory_mib - kept_mib for shape, kept_mib in shapes), default=None)
     for key in ("DefMemPerCPU", "DefMemPerNode"):
-        amount = _amount(given, key)
+        amount = _amount(settings, key)
         if amount is not None and most is not None and amount > most:
-            message = f"{given[key][1]} MiB are more than a node of the partition has for jobs ({most}): none would start. Lower it."
+            message = f"{settings[key][1]} MiB are more than a node of the partition has for jobs ({most}): none would start. Lower it."
             mistakes.append((key, message))
-    if "MaxMemPerCPU" in given and "MaxMemPerNode" in given:
+    if "MaxMemPerCPU" in settings and "MaxMemPerNode" in settings:
         return [*mistakes, ("MaxMemPerCPU", "stands beside MaxMemPerNode, and Slurm heeds that one alone. Keep one of the two.")]
     for unit in ("CPU", "Node"):
-        least, limit = _amount(given, f"DefMemPer{unit}"), _amount(given, f"MaxMemPer{unit}")
-        if unit == "CPU" and least is None and "DefMemPerNode" not in given and shapes:
-            derived = max(1, min((shape.memory_mib - kept) // shape.cpus for shape, kept in shapes))
+        least, limit = _amount(settings, f"DefMemPer{unit}"), _amount(settings, f"MaxMemPer{unit}")
+        if unit == "CPU" and least is None and "DefMemPerNode" not in settings and shapes:
+            derived = max(1, min((shape.memory_mib - kept_mib) // shape.cpus for shape, kept_mib in shapes))
             least = cluster.slurm.default_memory_per_cpu_mib or derived
         if least is not None and limit is not None and least > limit:
             message = (
-                f"{given[f'MaxMemPer{unit}'][1]} is less than what a job has that asks for none (DefMemPer{unit}={least:.0f}). Raise it "
+                f"{settings[f'MaxMemPer{unit}'][1]} is less than what a job has that asks for none (DefMemPer{unit}={least:.0f}). Raise it "
                 f"or say a lower DefMemPer{unit} here."
             )
             mistakes.append((f"MaxMemPer{unit}", message))
     return mistakes
 
 
-def _node_mistakes(given: Given, nodes: int) -> list[tuple[str, str]]:
-    least, most = _amount(given, "MinNodes"), _amount(given, "MaxNodes")
-    if "MaxNodes" in given and number_of(given["MaxNodes"][1]) == 0:
+def _node_mistakes(settings: Given, nodes: int) -> list[tuple[str, str]]:
+    least, most = _amount(settings, "MinNodes"), _amount(settings, "MaxNodes")
+    if "MaxNodes" in settings and number_of(settings["MaxNodes"][1]) == 0:
         return [("MaxNodes", "0 would let no job start. Leave it out for no limit; state: DRAIN takes no new jobs.")]
     if least is not None and most is not None and least > most:
-        return [("MinNodes", f"{given['MinNodes'][1]} is more than MaxNodes ({given['MaxNodes'][1]}): no job could be both. Lower it.")]
+        return [
+            ("MinNodes", f"{settings['MinNodes'][1]} is more than MaxNodes ({settings['MaxNodes'][1]}): no job could be both. Lower it.")
+        ]
     if least is not None and 0 < nodes < least:
-        return [("MinNodes", f"{given['MinNodes'][1]} is more than the partition's {nodes} nodes: no job could start. Lower it.")]
+        return [("MinNodes", f"{settings['MinNodes'][1]} is more than the partition's {nodes} nodes: no job could start. Lower it.")]
     return []
 
 
-def _gpu_mistakes(given: Given, shapes: Iterable[tuple[Shape, int]]) -> list[tuple[str, str]]:
+def _gpu_mistakes(settings: Given, shapes: Iterable[tuple[Shape, int]]) -> list[tuple[str, str]]:
     shapes = list(shapes)
-    with_gpus = [(shape, kept) for shape, kept in shapes if shape.gpu_count]
+    with_gpus = [(shape, kept_mib) for shape, kept_mib in shapes if shape.gpu_count]
     mistakes: list[tuple[str, str]] = []
     for key in ("DefCpuPerGPU", "DefMemPerGPU"):
-        amount = _amount(given, key)
+        amount = _amount(settings, key)
         if amount is None or not shapes:
             continue
         if not with_gpus:
             mistakes.append((key, "is for nodes with GPUs, and this partition has none. Leave it out."))
             continue
-        most = max(shape.cpus if key == "DefCpuPerGPU" else shape.memory_mib - kept for shape, kept in with_gpus)
+        most = max(shape.cpus if key == "DefCpuPerGPU" else shape.memory_mib - kept_mib for shape, kept_mib in with_gpus)
         if amount > most:
-            mistakes.append((key, f"{given[key][1]} for one GPU is more than a node of the partition has ({most}). Lower it."))
+            mistakes.append((key, f"{settings[key][1]} for one GPU is more than a node of the partition has ({most}). Lower it."))
     return mistakes
 
 
-def _list_mistakes(given: Given, partition: Partition) -> list[tuple[str, str]]:
+def _list_mistakes(settings: Given, partition: Partition) -> list[tuple[str, str]]:
     mistakes: list[tuple[str, str]] = []
     for what in ("Accounts", "Qos"):
         typed = partition.allow_accounts if what == "Accounts" else partition.allow_qos
-        if f"Deny{what}" in given and (f"Allow{what}" in given or typed):
+        if f"Deny{what}" in settings and (f"Allow{what}" in settings or typed):
             mistakes.append((f"Deny{what}", f"stands beside a list of what is allowed, and Slurm heeds Allow{what} alone. Keep one."))
     for key in ("AllowAccounts", "AllowGroups", "AllowQos", "DenyAccounts", "DenyQos"):
-        items = given[key][1].lower().split(",") if key in given else []
+        items = settings[key][1].lower().split(",") if key in settings else []
         if len(set(items)) < len(items):
-            mistakes.append((key, f"{quoted(given[key][1])} has a name twice. Keep one of each."))
+            mistakes.append((key, f"{quoted(settings[key][1])} has a name twice. Keep one of each."))
     return mistakes
 
 
-def _select_mistakes(given: Given, cluster: Cluster) -> list[tuple[str, str]]:
-    if "SelectTypeParameters" in given and cluster.slurm.select_type_parameters.startswith("CR_CPU_Memory"):
+def _select_mistakes(settings: Given, cluster: Cluster) -> list[tuple[str, str]]:
+    if "SelectTypeParameters" in settings and cluster.slurm.select_type_parameters.startswith("CR_CPU_Memory"):
         return [
             ("SelectTypeParameters", "does nothing beside slurm.selectTypeParameters: CR_CPU_Memory. Leave it out, or change that one.")
         ]
     return []
 
 
-def _check_names(path: str, given: Given, partition: Partition, cluster: Cluster, names: Names) -> list[Fault]:
-    """Faults of names in settings that are not there. Where the file says nothing of accounts or QOS, an administrator keeps them."""
+def _check_names(path: str, settings: Given, partition: Partition, cluster: Cluster, names: Names) -> list[Fault]:
+    """Faults of unknown names in settings. If the file lists no accounts or QOS, an administrator keeps them in Slurm."""
     accounting = cluster.accounting
     declared = accounting.model_fields_set
     accounts: Known = None
@@ -152,7 +156,7 @@ def _check_names(path: str, given: Given, partition: Partition, cluster: Cluster
     groups: Known = None
     if cluster.login.ldap is None and names.groups is not None and names.users is not None:
         groups = names.groups | names.users | {"root"}
-    partitions = frozenset(each.name for each in cluster.partitions) | _raw_partitions(cluster)
+    partitions = frozenset(other_partition.name for other_partition in cluster.partitions) | _raw_partitions(cluster)
     tables: Iterable[tuple[str, str, Known, str]] = (
         ("AllowAccounts", "account of accounting.accounts", accounts, "cluster.accounting"),
         ("DenyAccounts", "account of accounting.accounts", accounts, "cluster.accounting"),
@@ -164,19 +168,19 @@ def _check_names(path: str, given: Given, partition: Partition, cluster: Cluster
     )
     faults: list[Fault] = []
     for key, kind, allowed, source in tables:
-        if key not in given or (key in _TYPED and getattr(partition, _TYPED[key])):
+        if key not in settings or (key in _TYPED and getattr(partition, _TYPED[key])):
             continue
-        spelled, value = given[key]
-        own = f"{path}.settings.{spelled}"
+        spelled, value = settings[key]
+        setting_path = f"{path}.settings.{spelled}"
         if source == "cluster.accounting" and not accounting.enabled:
-            faults.append(Fault(own, "needs accounting, which accounting.enabled: false leaves out.", (f"{source}.enabled",)))
+            faults.append(Fault(setting_path, "needs accounting, which accounting.enabled: false leaves out.", (f"{source}.enabled",)))
             continue
         lowered = source == "cluster.accounting"
         for name in value.lower().split(",") if lowered else value.split(","):
             if allowed is not None and name not in allowed and not (key != "Alternate" and name.upper() == "ALL"):
-                faults.append(Fault(own, f"no {kind} is called {quoted(name)}. {did_you_mean(name, allowed)}", (source,)))
+                faults.append(Fault(setting_path, f"no {kind} is called {quoted(name)}. {did_you_mean(name, allowed)}", (source,)))
         if key == "Alternate" and value == partition.name:
-            faults.append(Fault(own, f"{quoted(value)} is this partition itself. Name the partition that is to take its jobs."))
+            faults.append(Fault(setting_path, f"{quoted(value)} is this partition itself. Name the partition that is to take its jobs."))
     return faults
 
 

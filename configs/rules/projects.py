@@ -1,4 +1,4 @@
-"""Rules of the folders that accounts share: one group for each, whose members the account's users are, on a volume that all see."""
+"""Rules of the folders that accounts share: one group for each, with all the account's users, on a volume that every job sees."""
 
 import posixpath
 
@@ -16,7 +16,7 @@ _OWN = ("current", "filling", "identity", "jobs", "sources", "versions")
 
 
 def check_projects(cluster: Cluster, has_directory: bool = False) -> list[Fault]:
-    """Faults of the accounts' folders. `has_directory`: users and groups may be in a directory that is not looked at here."""
+    """Faults of the accounts' folders. With `has_directory`, users and groups may be in a directory that is not read here."""
     faults: list[Fault] = []
     for at, account in enumerate(cluster.accounting.accounts):
         if account.folder:
@@ -27,11 +27,11 @@ def check_projects(cluster: Cluster, has_directory: bool = False) -> list[Fault]
 def _check_group(path: str, account: Account, cluster: Cluster, has_directory: bool) -> list[Fault]:
     about = (f"{path}.groups", f"{path}.users", "cluster.login")
     if len(account.groups) != 1:
-        given = f"has the groups {', '.join(account.groups)}" if account.groups else "has no group"
-        message = f"a folder belongs to one group, and the account {given}. Name one in groups, of which all its users are members."
+        actual = f"has the groups {', '.join(account.groups)}" if account.groups else "has no group"
+        message = f"a folder belongs to one group, and the account {actual}. Name one in groups, of which all its users are members."
         return [Fault(f"{path}.folder", message, about)]
     group = account.groups[0]
-    gid = {each.name: each.gid for each in cluster.login.groups}.get(group)
+    gid = {login_group.name: login_group.gid for login_group in cluster.login.groups}.get(group)
     inside = {user.name for user in cluster.login.users if group in (*user.groups, user.name) or user.gid == gid}
     known = {user.name for user in cluster.login.users}
     outside = [name for name in account.users if name not in inside and (name in known or not has_directory)]
@@ -56,7 +56,7 @@ def _check_place(cluster: Cluster) -> list[Fault]:
 
 
 def _check_mount(cluster: Cluster, mount: Mount) -> list[Fault]:
-    """Whether login pods can make folders there, and every job sees them."""
+    """Faults if login pods cannot make folders there, or some jobs do not see them."""
     name, about = quoted(mount.name), ("cluster.storage.mounts", "cluster.nodeSets")
     if mount.read_only:
         return [Fault(_PLACE, f"mount {name} is read-only. Take another, or leave out readOnly.", about)]

@@ -33,7 +33,7 @@ def _check_threshold(path: str, qos: Qos) -> list[Fault]:
 
 
 def _check_least(path: str, qos: Qos) -> list[Fault]:
-    """A fault where the least that a job must ask for is more than the most that it may have."""
+    """A fault if the minimum that a job must request is more than the maximum that it may have."""
     least = _amounts(qos.limits.min_tres_per_job)
     faults: list[Fault] = []
     for key, most in (("maxTresPerJob", _amounts(qos.limits.max_tres_per_job)), ("grpTres", _amounts(qos.limits.grp_tres))):
@@ -53,7 +53,7 @@ def _amounts(text: str | None) -> dict[str, int]:
 
 
 def _check_circles(all_qos: tuple[Qos, ...]) -> list[Fault]:
-    """Faults of QOS that could preempt each other for ever. sacctmgr refuses them: preemption loop."""
+    """Faults of QOS that preempt each other in a circle: sacctmgr refuses a preemption loop."""
     preempts = {qos.name: qos.preempt for qos in reversed(all_qos)}
     faults: list[Fault] = []
     told: set[str] = set()

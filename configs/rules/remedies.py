@@ -70,7 +70,6 @@ def _not_for_elastic(path: str, within: str, why: str) -> Fault:
 
 
 def _check_name(cluster: Cluster, path: str, node_set: NodeSet, within: str, name: str) -> list[Fault]:
-    """That the set has a health check of that name."""
     checks = {check.name: check for check in cluster.health_checks}
     check = checks.get(name)
     if check is None:
@@ -92,7 +91,7 @@ def _check_name(cluster: Cluster, path: str, node_set: NodeSet, within: str, nam
 
 
 def _check_jobs(cluster: Cluster, path: str, node_set: NodeSet, within: str, names: Sequence[str]) -> list[Fault]:
-    """That the controller can start these checks, one after another."""
+    """Faults of checks that the controller could not start one after another."""
     faults = check_distinct(within, names)
     checks = {check.name: check for check in cluster.health_checks}
     for at, name in enumerate(names):
@@ -108,7 +107,7 @@ def _check_jobs(cluster: Cluster, path: str, node_set: NodeSet, within: str, nam
                 f"with. Leave it out: {alone} a check that looks at each node by itself."
             )
             faults.append(Fault(f"{within}[{at}]", message, ("cluster.healthChecks",)))
-        if check is not None and (missing := [each for each in _before(check, checks) if each not in names[:at]]):
+        if check is not None and (missing := [earlier for earlier in _before(check, checks) if earlier not in names[:at]]):
             which = " and ".join(missing)
             verb = "is" if len(missing) == 1 else "are"
             message = (
@@ -120,9 +119,8 @@ def _check_jobs(cluster: Cluster, path: str, node_set: NodeSet, within: str, nam
 
 
 def _before(check: HealthCheck, checks: Mapping[str, HealthCheck]) -> list[str]:
-    """The checks that come before this one (`after`), in the order in which they run. One that does not exist, or a circle, is told where
-    the checks are."""
-    found: list[str] = []
+    """The checks that come before this one (`after`), in running order. Unknown checks and circles are reported elsewhere."""
+    earlier: list[str] = []
     visited = {check.name}
 
     def visit(names: Iterable[str]) -> None:
@@ -130,10 +128,10 @@ def _before(check: HealthCheck, checks: Mapping[str, HealthCheck]) -> list[str]:
             if name in checks and name not in visited:
                 visited.add(name)
                 visit(checks[name].after)
-                found.append(name)
+                earlier.append(name)
 
     visit(check.after)
-    return found
+    return earlier
 
 
 def check_machine_causes(path: str, node_set: NodeSet) -> list[Fault]:
@@ -142,8 +140,8 @@ def check_machine_causes(path: str, node_set: NodeSet) -> list[Fault]:
     for at, rule in enumerate(node_set.machine_causes):
         within = f"{path}.machineCauses[{at}]"
         if (rule.condition is None) == (rule.taint is None):
-            given = "has neither condition nor taint" if rule.taint is None else "has both condition and taint"
-            faults.append(Fault(within, f"{given}: name one of them."))
+            mistake = "has neither condition nor taint" if rule.taint is None else "has both condition and taint"
+            faults.append(Fault(within, f"{mistake}: name one of them."))
         if rule.condition in KUBERNETES_CONDITIONS:
             message = f"{quoted(rule.condition)} is Kubernetes' own: whether a machine is Ready is heeded anyway, the others are no causes."
             faults.append(Fault(f"{within}.condition", f"{message} Leave the rule out."))

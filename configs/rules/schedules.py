@@ -16,12 +16,12 @@ _FIELDS: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
 
 
 def schedule_mistake(schedule: str) -> str | None:
-    """What is wrong with a cron schedule, or None. Source: Kubernetes' CronJob `schedule`: five fields, no time zone in it."""
+    """The mistake in a cron schedule, or None. Source: Kubernetes' CronJob `schedule`: five fields, without a time zone."""
     fields = schedule.split(" ")
     if len(fields) != len(_FIELDS):
         return f'{quoted(schedule)} is not a cron schedule of five fields, such as "*/15 * * * *" for every quarter of an hour.'
-    for field, (what, least, most, words) in zip(fields, _FIELDS, strict=True):
-        if not all(_is_part(part, least, most, words) for part in field.split(",")):
+    for field, (what, least, most, names) in zip(fields, _FIELDS, strict=True):
+        if not all(_is_part(part, least, most, names) for part in field.split(",")):
             return f"{quoted(schedule)}: the {what} {quoted(field)} is not *, */n, or numbers from {least} to {most}, such as 1,5 or 1-5."
         if long := next((part for part in field.split(",") if int(part.partition("/")[2] or 1) > most - least), None):
             return f"{quoted(schedule)}: {quoted(long)} never takes its step: there is no other {what} so far on. Take a shorter one."
@@ -29,12 +29,12 @@ def schedule_mistake(schedule: str) -> str | None:
 
 
 def _never(schedule: str, fields: list[str]) -> str | None:
-    """A date that no month of the schedule has, such as the 30th of February. A day of the week beside it would be another way to run."""
+    """A day that no month of the schedule has, such as the 30th of February. With a day of the week, the schedule runs anyway."""
     day, month, weekday = fields[2:]
     if weekday != "*" or not day.isdecimal() or "/" in month or "-" in month or "*" in month:
         return None
-    months = [_number(each, 1, _MONTHS) or 0 for each in month.split(",")]
-    if all(int(day) > _LONGEST[each - 1] for each in months):
+    months = [_number(name, 1, _MONTHS) or 0 for name in month.split(",")]
+    if all(int(day) > _LONGEST[number - 1] for number in months):
         return f"{quoted(schedule)} never comes: no such month has a day {day}. Take an earlier day."
     return None
 
@@ -42,17 +42,17 @@ def _never(schedule: str, fields: list[str]) -> str | None:
 _LONGEST = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
-def _is_part(part: str, least: int, most: int, words: tuple[str, ...]) -> bool:
+def _is_part(part: str, least: int, most: int, names: tuple[str, ...]) -> bool:
     match = re.fullmatch(r"(\*|\w{1,3})(?:-(\w{1,3}))?(?:/(\d{1,2}))?", part, re.ASCII)
     if match is None or (match[1] == "*" and match[2]) or match[3] in ("0", "00"):
         return False
-    numbers = [_number(text, least, words) for text in (match[1], match[2]) if text and text != "*"]
+    numbers = [_number(text, least, names) for text in (match[1], match[2]) if text and text != "*"]
     return all(number is not None and least <= number <= most for number in numbers) and numbers == sorted(
-        numbers, key=lambda each: each or 0
+        numbers, key=lambda bound: bound or 0
     )
 
 
-def _number(text: str, least: int, words: tuple[str, ...]) -> int | None:
+def _number(text: str, least: int, names: tuple[str, ...]) -> int | None:
     if text.isdecimal():
         return int(text)
-    return words.index(text.lower()) + least if text.lower() in words else None
+    return names.index(text.lower()) + least if text.lower() in names else None

@@ -12,48 +12,48 @@ _SLURM_PORTS = (ports.SLURMCTLD, ports.SLURMD, ports.SLURMDBD, ports.SLURMRESTD)
 
 
 def check_pairs(cluster: Cluster) -> list[Fault]:
-    """Faults of settings that contradict each other, or that do nothing alone."""
-    given = stated(cluster)
+    """Faults of settings that contradict each other, or that have no effect alone."""
+    settings = stated(cluster)
 
     def number(key: str, default: int) -> int:
-        found = number_of(given[key].value) if key in given else default
-        return default if found is None else found
+        value = number_of(settings[key].value) if key in settings else default
+        return default if value is None else value
 
     mistakes: list[tuple[str, str]] = []
     ours = slurm_settings(cluster)
     interval = number("HealthCheckInterval", int(ours.get("HealthCheckInterval", 0)))
     timeout = number("HealthCheckTimeout", int(ours.get("HealthCheckTimeout", 60)))
-    runs = "HealthCheckProgram" in given or ours
+    runs = "HealthCheckProgram" in settings or ours
     if runs and 0 < interval <= timeout:
-        key, word = ("HealthCheckInterval", "more") if "HealthCheckInterval" in given else ("HealthCheckTimeout", "less")
-        other = (
+        key, word = ("HealthCheckInterval", "more") if "HealthCheckInterval" in settings else ("HealthCheckTimeout", "less")
+        limit_hint = (
             f"HealthCheckTimeout ({timeout}). Raise it, or lower that one."
             if word == "more"
             else f"HealthCheckInterval ({interval}). Lower it."
         )
-        mistakes.append((key, f"{interval if word == 'more' else timeout} is not {word} than {other}"))
-    if ours and "HealthCheckInterval" in given and not interval:
+        mistakes.append((key, f"{interval if word == 'more' else timeout} is not {word} than {limit_hint}"))
+    if ours and "HealthCheckInterval" in settings and not interval:
         mistakes.append(("HealthCheckInterval", "is 0: the health checks with the context interval would never run. Raise it."))
-    if "HealthCheckProgram" in given and not interval:
+    if "HealthCheckProgram" in settings and not interval:
         mistakes.append(("HealthCheckProgram", "never runs: HealthCheckInterval is 0. Say how many seconds lie between two runs."))
-    if "FirstJobId" in given and number("FirstJobId", 1) > number("MaxJobId", 67_108_863):
-        mistakes.append(("FirstJobId", f"{given['FirstJobId'].value} is more than MaxJobId ({number('MaxJobId', 0)}). Lower it."))
-    if "MaxMemPerCPU" in given and "MaxMemPerNode" in given:
+    if "FirstJobId" in settings and number("FirstJobId", 1) > number("MaxJobId", 67_108_863):
+        mistakes.append(("FirstJobId", f"{settings['FirstJobId'].value} is more than MaxJobId ({number('MaxJobId', 0)}). Lower it."))
+    if "MaxMemPerCPU" in settings and "MaxMemPerNode" in settings:
         mistakes.append(("MaxMemPerCPU", "stands beside MaxMemPerNode, and Slurm heeds that one alone. Keep one of the two."))
     limit, default = number("MaxMemPerCPU", 0), cluster.slurm.default_memory_per_cpu_mib
     if limit and default is not None and default > limit:
         mistakes.append(("MaxMemPerCPU", f"{limit} is less than slurm.defaultMemoryPerCpuMiB ({default}). Raise it, or lower that one."))
-    if "SrunPortRange" in given:
-        mistakes += [("SrunPortRange", mistake) for mistake in _port_mistakes(given["SrunPortRange"].value)]
-    if "SuspendExcNodes" in given:
-        mistakes += [("SuspendExcNodes", mistake) for mistake in _node_mistakes(given["SuspendExcNodes"].value, cluster)]
+    if "SrunPortRange" in settings:
+        mistakes += [("SrunPortRange", mistake) for mistake in _port_mistakes(settings["SrunPortRange"].value)]
+    if "SuspendExcNodes" in settings:
+        mistakes += [("SuspendExcNodes", mistake) for mistake in _node_mistakes(settings["SuspendExcNodes"].value, cluster)]
     for key in ("PropagateResourceLimits", "PropagateResourceLimitsExcept", "HealthCheckNodeState"):
-        items = given[key].value.upper().split(",") if key in given else []
+        items = settings[key].value.upper().split(",") if key in settings else []
         alone = {"ALL", "NONE"} if key.startswith("Propagate") else {"START_ONLY", "REBOOT_ONLY"}
         if len(items) > 1 and alone & {*items}:
             mistakes.append((key, f"{min(alone & {*items})} says it all, and stands beside others. Keep it alone, or leave it out."))
     about = ("cluster.nodeSets", "cluster.slurm")
-    return [Fault(given[key].path, message, about) for key, message in mistakes]
+    return [Fault(settings[key].path, message, about) for key, message in mistakes]
 
 
 def _port_mistakes(text: str) -> list[str]:
@@ -66,20 +66,20 @@ def _port_mistakes(text: str) -> list[str]:
 
 
 def _node_mistakes(text: str, cluster: Cluster) -> list[str]:
-    """What is wrong with a list of nodes to keep up; `:4` behind it is how many of them."""
+    """Mistakes in a list of nodes to keep up. A `:4` after the list is how many of them."""
     try:
         names = expand(text.rpartition(":")[0] if ":" in text else text)
     except HostlistError:
         return [f"{quoted(text)} is no list of nodes such as cpu-[0-3]. Write one."]
-    there = {f"{each.name}-{at}" for each in cluster.node_sets for at in range(min(each.ordinals, 100_000))}
+    known_nodes = {f"{node_set.name}-{at}" for node_set in cluster.node_sets for at in range(min(node_set.ordinals, 100_000))}
     pairs = [pairs[0] for line in cluster.slurm.raw if (pairs := pairs_of(line))]
     for _, value in (pair for pair in pairs if known(pair[0], ("NodeName",))):
         try:
-            there |= {*expand(value)}
+            known_nodes |= {*expand(value)}
         except HostlistError:
             return []
-    missing = [name for name in names if name not in there]
+    missing = [name for name in names if name not in known_nodes]
     if not missing:
         return []
-    sets = [f"{each.name}-[0-{each.ordinals - 1}]" for each in cluster.node_sets if each.ordinals]
+    sets = [f"{node_set.name}-[0-{node_set.ordinals - 1}]" for node_set in cluster.node_sets if node_set.ordinals]
     return [f"no node is called {quoted(missing[0])}. {did_you_mean('', sets)}"]

@@ -36,8 +36,10 @@ def _check_carrying(root: Root, names: list[str]) -> list[Fault]:
         if source == version.name:
             faults.append(Fault(path, f"{quoted(source)} is this version itself. Name the one whose changes it is to get."))
         elif source not in sources:
-            others = [name for name in names if name != version.name]
-            hint = did_you_mean(source, others, "There are: {}. A version that is no longer listed cannot be carried from: list it again.")
+            other_names = [name for name in names if name != version.name]
+            hint = did_you_mean(
+                source, other_names, "There are: {}. A version that is no longer listed cannot be carried from: list it again."
+            )
             faults.append(Fault(path, f"no version is called {quoted(source)}. {hint}"))
         elif (ring := _ring(version.name, sources)) and not told & {*ring}:
             told |= {*ring}
@@ -47,7 +49,7 @@ def _check_carrying(root: Root, names: list[str]) -> list[Fault]:
 
 
 def _ring(name: str, sources: dict[str, str | None]) -> list[str]:
-    """The ring of versions that carry from each other, starting with `name`; empty where the chain ends."""
+    """The ring of versions that carry from each other, starting with `name`; empty if the chain ends."""
     way = [name]
     while (source := sources.get(way[-1])) is not None:
         if source == name:

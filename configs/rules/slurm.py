@@ -62,8 +62,8 @@ def check_slurm(cluster: Cluster) -> list[Fault]:
     slurm = cluster.slurm
     base = cluster.model_copy(update={"slurm": slurm.model_copy(update={"settings": {}, "raw": (), "files": {}})})
     rendered = rendered_keys(render_settings(base))
-    own = {key: value for key, value in rendered.items() if known(key, (*_OPEN, *REPEATED)) is None}
-    faults = _check_settings(cluster, own) + _check_raw(cluster, own) + _check_prolog_time(cluster) + check_pairs(cluster)
+    own_settings = {key: value for key, value in rendered.items() if known(key, (*_OPEN, *REPEATED)) is None}
+    faults = _check_settings(cluster, own_settings) + _check_raw(cluster, own_settings) + _check_prolog_time(cluster) + check_pairs(cluster)
     faults += check_files(cluster)
     faults += _check_scheduler_parameters(slurm.scheduler_parameters)
     if slurm.max_array_size > slurm.max_job_count:
@@ -73,7 +73,7 @@ def check_slurm(cluster: Cluster) -> list[Fault]:
 
 
 def _check_scheduler_parameters(items: tuple[str, ...]) -> list[Fault]:
-    """Faults of items that Slurm would not find, or find twice: it takes the first."""
+    """Faults of items that Slurm does not know, and of repeated ones: Slurm takes the first."""
     path = "cluster.slurm.schedulerParameters"
     faults: list[Fault] = []
     for at, item in enumerate(items):
@@ -81,20 +81,20 @@ def _check_scheduler_parameters(items: tuple[str, ...]) -> list[Fault]:
             faults.append(Fault(f"{path}[{at}]", f"{quoted(item)} is not one item of SchedulerParameters, such as bf_window=4320."))
         elif mistake := SCHEDULER_PARAMETERS.mistake(item):
             faults.append(Fault(f"{path}[{at}]", mistake))
-    words = [item.partition("=")[0].lower() for item in items]
+    keys = [item.partition("=")[0].lower() for item in items]
     return faults + [
-        Fault(f"{path}[{at}]", f"says {words[at]} again, after {path}[{first}], which Slurm heeds alone. Keep one.")
-        for at, first in repeats(words)
+        Fault(f"{path}[{at}]", f"says {keys[at]} again, after {path}[{first}], which Slurm heeds alone. Keep one.")
+        for at, first in repeats(keys)
     ]
 
 
-def _check_settings(cluster: Cluster, own: dict[str, str]) -> list[Fault]:
-    given = [*cluster.slurm.settings]
+def _check_settings(cluster: Cluster, own_settings: dict[str, str]) -> list[Fault]:
+    keys = [*cluster.slurm.settings]
     faults: list[Fault] = []
-    limits = {known(key, _EITHER): key for key in given}
+    limits = {known(key, _EITHER): key for key in keys}
     if all(key in limits for key in _EITHER):  # slurmctld would not start. Source: slurm.conf(5)
         faults.append(Fault(f"cluster.slurm.settings.{limits[_EITHER[1]]}", f"works without {_EITHER[0]} only. Leave one of the two out."))
-    for key in given:
+    for key in keys:
         path = f"cluster.slurm.settings.{key}"
         if line_key := known(key, LINE_KEYS):
             where = _SET_BY_LINES.get(line_key, "slurm.raw")
@@ -105,43 +105,43 @@ def _check_settings(cluster: Cluster, own: dict[str, str]) -> list[Fault]:
             faults.append(Fault(path, mistake))
         elif name in _SECRETS:
             faults.append(Fault(path, "slurm.conf goes to every node and login pod; a password cannot stand there."))
-        elif is_same_value(name, cluster.slurm.settings[key], own):
+        elif is_same_value(name, cluster.slurm.settings[key], own_settings):
             continue
         elif name in LISTS:
             faults += [Fault(path, mistake) for mistake in _item_mistakes(name, cluster.slurm.settings[key])]
         elif name in _TYPED:
             faults.append(Fault(path, f"has a key of its own. Use {_TYPED[name]}."))
-        elif key.lower() in own and name == "HealthCheckProgram":
+        elif key.lower() in own_settings and name == "HealthCheckProgram":
             message = "runs the health checks beside jobs. Take it out, or leave cluster.healthChecks at the context job."
             faults.append(Fault(path, message, ("cluster.healthChecks",)))
-        elif key.lower() in own:
-            faults.append(Fault(path, f"Slipway itself depends on {name}={own[key.lower()]}. It cannot be changed."))
+        elif key.lower() in own_settings:
+            faults.append(Fault(path, f"Slipway itself depends on {name}={own_settings[key.lower()]}. It cannot be changed."))
         elif why := unreadable(name, cluster.slurm.settings[key], GLOBAL_VALUES):
             faults.append(Fault(path, why))
-    twice = repeats([key.lower() for key in given])
+    twice = repeats([key.lower() for key in keys])
     return faults + [
-        Fault(f"cluster.slurm.settings.{given[at]}", f"is {given[first]} again: Slurm's keys are case-insensitive.") for at, first in twice
+        Fault(f"cluster.slurm.settings.{keys[at]}", f"is {keys[first]} again: Slurm's keys are case-insensitive.") for at, first in twice
     ]
 
 
 def _check_prolog_time(cluster: Cluster) -> list[Fault]:
-    """A limit on prologs that would end the wait for nodes of an elastic set. Slurm takes that for a failure and requeues the job."""
+    """Faults of limits on prologs that would end the wait for elastic nodes: Slurm takes that for a failure and requeues the job."""
     lines = [(f"cluster.slurm.raw[{at}]", pairs_of(line) or []) for at, line in enumerate(cluster.slurm.raw)]
-    given = [(f"cluster.slurm.settings.{key}", key, value) for key, value in cluster.slurm.settings.items()]
-    given += [(path, key, value) for path, pairs in lines for key, value in pairs]
+    settings = [(f"cluster.slurm.settings.{key}", key, value) for key, value in cluster.slurm.settings.items()]
+    settings += [(path, key, value) for path, pairs in lines for key, value in pairs]
     limit = cluster.slurm.resume_timeout_s
     return [
         Fault(
             path, f"{key}={value} would end PrologSlurmctld, which waits for elastic nodes for up to {limit} s (resumeTimeoutS). Raise it."
         )
-        for path, key, value in given
+        for path, key, value in settings
         if key.lower() in ("prologtimeout", "prologepilogtimeout") and value.isdecimal() and int(value) <= limit and elastic_sets(cluster)
     ]
 
 
-def _check_raw(cluster: Cluster, own: dict[str, str]) -> list[Fault]:
+def _check_raw(cluster: Cluster, own_settings: dict[str, str]) -> list[Fault]:
     settings = {key.lower(): value for key, value in cluster.slurm.settings.items()}
-    rendered = {**{key.lower(): value for key, value in {**DEFAULTS, **slurm_settings(cluster)}.items()}, **settings, **own}
+    rendered = {**{key.lower(): value for key, value in {**DEFAULTS, **slurm_settings(cluster)}.items()}, **settings, **own_settings}
     faults: list[Fault] = []
     seen: dict[str, int] = {}
     lines: dict[tuple[str, str], int] = {}
@@ -164,10 +164,10 @@ def _check_raw(cluster: Cluster, own: dict[str, str]) -> list[Fault]:
 
 
 def _item_mistakes(name: str, value: str) -> list[str]:
-    """Why items may not be added to a list that Slipway renders."""
+    """Why a user may not add these items to a list that Slipway renders."""
     reasons = RESERVED_ITEMS.get(name, {})
-    words = [item.partition("=")[0] for item in value.split(",")]
-    refused = [f"{word} is not possible here: {reasons[item]}. Leave it out." for word in words if (item := known(word, reasons))]
+    keys = [item.partition("=")[0] for item in value.split(",")]
+    refused = [f"{word} is not possible here: {reasons[item]}. Leave it out." for word in keys if (item := known(word, reasons))]
     if refused:
         return refused
     why = unreadable(name, value, GLOBAL_VALUES)
@@ -184,7 +184,7 @@ def _undone(name: str, value: str) -> str | None:
 
 
 def _check_pair(path: str, key: str, value: str, rendered: dict[str, str], seen: dict[str, int], at: int) -> list[Fault]:
-    """Faults of a raw line that sets a key of the whole cluster."""
+    """Faults of a raw line that sets a cluster-wide key."""
     name = known(key, GLOBAL_KEYS)
     if name is None:
         return [Fault(path, f"Slurm knows no key {quoted(key)} in slurm.conf. {did_you_mean(key, GLOBAL_KEYS, 'See slurm.conf(5).')}")]
@@ -210,7 +210,7 @@ _NAMING = ("NodeName", "NodeHostname", "NodeAddr", "BcastAddr", "NodeSet", "Down
 
 
 def _check_naming(path: str, pairs: list[tuple[str, str]], cluster: Cluster) -> list[Fault]:
-    """Faults of nodes that a raw line names: they are node sets' own, or no list of nodes."""
+    """Faults of nodes that a raw line declares: names that belong to node sets, and texts that are no list of nodes."""
     faults: list[Fault] = []
     taken = {partition.name.lower() for partition in cluster.partitions}
     for key, value in pairs:
@@ -224,17 +224,24 @@ def _check_naming(path: str, pairs: list[tuple[str, str]], cluster: Cluster) -> 
             )
             continue
         # A host name is case-insensitive, and a set may grow: so all that its nodes could ever be called is its own.
-        ours = [each for each in cluster.node_sets if any(re.fullmatch(rf"{re.escape(each.name)}-\d+", given.lower()) for given in names)]
-        faults += [Fault(path, f"contradicts {hostlist(each) or each.name}, the nodes of node set {quoted(each.name)}.") for each in ours]
-        if name == "NodeSet" and any(given.lower() in {*taken, "all", "default"} for given in names):
+        ours = [
+            node_set
+            for node_set in cluster.node_sets
+            if any(re.fullmatch(rf"{re.escape(node_set.name)}-\d+", host.lower()) for host in names)
+        ]
+        faults += [
+            Fault(path, f"contradicts {hostlist(node_set) or node_set.name}, the nodes of node set {quoted(node_set.name)}.")
+            for node_set in ours
+        ]
+        if name == "NodeSet" and any(host.lower() in {*taken, "all", "default"} for host in names):
             faults.append(Fault(path, f"{quoted(value)} has a meaning already, which partitions would lose. Take another name."))
-        if name == "DownNodes" and any(given.lower() in ("all", "default") for given in names):
+        if name == "DownNodes" and any(host.lower() in ("all", "default") for host in names):
             faults.append(Fault(path, f"{name}={value} would take down the nodes of node sets too. Name the nodes that are meant."))
     return faults
 
 
 def _check_line(path: str, first: str, pairs: list[tuple[str, str]], cluster: Cluster) -> list[Fault]:
-    """Faults of a raw line that adds a node, a partition or the like."""
+    """Faults of a raw line that adds a node, a partition or similar."""
     faults: list[Fault] = []
     value = pairs[0][1]
     keys = {"NodeName": NODE_KEYS, "PartitionName": PARTITION_KEYS}.get(first)
@@ -254,6 +261,6 @@ def _check_line(path: str, first: str, pairs: list[tuple[str, str]], cluster: Cl
             Fault(path, f"{power[0]} counts for the nodes of elastic sets in this partition, too. Use slurm.suspendTimeS and its like.")
         )
     is_default = any(key.lower() == "default" and text.upper() == "YES" for key, text in pairs)
-    if first == "PartitionName" and is_default and any(each.default for each in cluster.partitions):
+    if first == "PartitionName" and is_default and any(partition.default for partition in cluster.partitions):
         faults.append(Fault(path, "would be a second default partition."))
     return faults

@@ -1,7 +1,6 @@
-"""What values Slurm 26.05 can read: numbers, truth values, times and words, by key. A value that it cannot read makes it refuse the file.
+"""The values that Slurm 26.05 can read, by key: numbers, booleans, times and words. Slurm refuses a file with any other value.
 
-Source: Slurm's own parser and the checks behind it; tests/slurm/test_types.py has both read values around each bound of this table, and
-finds keys that are missing here. Left out: keys with a grammar of their own (lists, host names, paths, CPU frequencies).
+Source: Slurm's parser; tests/slurm/test_types.py compares every bound with it. Keys with their own grammar (lists, paths) are left out.
 """
 
 import re
@@ -44,7 +43,7 @@ class Words:
     """Further spellings that Slurm reads, and a person would not write."""
 
     def reads(self, value: str) -> bool:
-        return value.lower() in {each.lower() for each in (*self.words, *self.more)}
+        return value.lower() in {word.lower() for word in (*self.words, *self.more)}
 
     def __str__(self) -> str:
         return " or ".join(filter(None, [", ".join(self.words[:-1]), self.words[-1]]))
@@ -83,8 +82,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Items:
-    """Words with commas between them, whatever their case; some with a value behind `=`. Of many lists Slurm looks for the words that it
-    knows, and is silent about the others."""
+    """Comma-separated words, case-insensitive, some with a value after `=`. Slurm often ignores words that it does not know."""
 
     flags: tuple[str, ...]
     valued: Mapping[str, "Number | Words | Text"] = field(default_factory=dict[str, "Number | Words | Text"])
@@ -99,13 +97,13 @@ class Items:
         return all(self.mistake(item) is None for item in items) and len({_word(item) for item in items}) == len(items)
 
     def mistake(self, item: str) -> str | None:
-        """Why Slurm would not heed one item, or not as it is meant; None where it does."""
-        word, sign, given = item.partition("=")
+        """Why Slurm would ignore or misread one item; None if it reads it."""
+        word, sign, item_value = item.partition("=")
         if retired := known(word, self.retired):
             return f"{retired} {self.retired[retired]}"
         if valued := known(word, self.valued):
             kind = self.valued[valued]
-            return None if kind.reads(given) else f"{quoted(item)} does not say what {valued} is to be. Give {valued}={kind}."
+            return None if kind.reads(item_value) else f"{quoted(item)} does not say what {valued} is to be. Give {valued}={kind}."
         if known(word, (*self.flags, *self.more)) is None:
             return f"{quoted(item)} is none of the words that Slurm knows here. {did_you_mean(word, (*self.flags, *self.valued))}"
         return f"{word} takes no value. Say {word} alone." if sign else None
@@ -199,7 +197,7 @@ PARTITION_TYPES: Mapping[str, Type] = {
 
 
 def unreadable(key: str, value: str, types: Mapping[str, Value]) -> str | None:
-    """Why Slurm could not read the value of a key, and what would do; None where it can, or where the key is not in the table."""
+    """Why Slurm cannot read a key's value, and what it can read; None if it can, or if the key is not in the table."""
     name = known(key, types)
     if name is None or types[name].reads(value):
         return None
@@ -213,7 +211,7 @@ def unreadable(key: str, value: str, types: Mapping[str, Value]) -> str | None:
 
 
 def readable(settings: Mapping[str, str], types: Mapping[str, Value]) -> dict[str, tuple[str, str]]:
-    """The settings of a line that Slurm can read, by Slurm's spelling: the user's spelling and the value. Others are told elsewhere."""
+    """The settings of a line that Slurm can read, by Slurm's spelling: the user's spelling and the value. Others are reported elsewhere."""
     return {known(key, types) or key: (key, value) for key, value in settings.items() if unreadable(key, value, types) is None}
 
 
@@ -223,19 +221,19 @@ def unreadable_pairs(pairs: Iterable[tuple[str, str]], types: Mapping[str, Value
 
 
 def check_settings(
-    path: str, kind: str, given: Mapping[str, str], keys: frozenset[str], own: frozenset[str], types: Mapping[str, Value]
+    path: str, kind: str, settings: Mapping[str, str], keys: frozenset[str], own_keys: frozenset[str], types: Mapping[str, Value]
 ) -> list[Fault]:
-    """Faults of further keys of a node or partition line (`kind`): unknown to Slurm, Slipway's own, there twice in another case, or with a
-    value that Slurm cannot read."""
+    """Faults of further keys of a node or partition line (`kind`): unknown to Slurm, Slipway's own, repeated in another case, or
+    unreadable."""
     faults: list[Fault] = []
-    for key, value in given.items():
+    for key, value in settings.items():
         name = known(key, keys)
         if name is None:
-            faults.append(Fault(f"{path}.{key}", f"Slurm knows no such key of a {kind}. {did_you_mean(key, keys - own)}"))
-        elif name in own:
+            faults.append(Fault(f"{path}.{key}", f"Slurm knows no such key of a {kind}. {did_you_mean(key, keys - own_keys)}"))
+        elif name in own_keys:
             faults.append(Fault(f"{path}.{key}", f"{name} is rendered from other keys of this {kind}. Change those instead."))
         elif why := unreadable(key, value, types):
             faults.append(Fault(f"{path}.{key}", why))
-    names = list(given)
+    names = list(settings)
     twice = repeats([key.lower() for key in names])
     return faults + [Fault(f"{path}.{names[at]}", f"is {names[first]} again: Slurm's keys are case-insensitive.") for at, first in twice]

@@ -1,9 +1,6 @@
-"""Words and lists of words that Slurm 26.05 knows, by key. Of most of them it says nothing of a word that it does not know: a misspelled
-PrivateData=job leaves everything in the open. Beside them, texts with a form of their own.
-
-Source: slurm.conf(5) of 26.05.5, and what slurmctld says of each (tests/slurm/test_words.py). Numbers, times and truth values are in
-`slurm_types`. Left out: plugins and scripts that an image of one's own may add (JobSubmitPlugins, CliFilterPlugins, MpiDefault).
-"""
+"""Words and lists of words that Slurm 26.05 knows, by key, and texts with their own format. Slurm silently ignores most unknown words: a
+misspelled PrivateData=job hides nothing. Source: slurm.conf(5) of 26.05.5, and slurmctld's answers (tests/slurm/test_words.py). Left out:
+plugins and scripts that a custom image may add (JobSubmitPlugins, CliFilterPlugins, MpiDefault)."""
 
 from collections.abc import Mapping
 
@@ -19,7 +16,7 @@ def _number(most: int, least: int = 0) -> Number:
 
 
 def _plugins(kind: str, names: str) -> Words:
-    """Plugins that Slurm comes with; `none` is what older files say for no plugin."""
+    """Plugins that come with Slurm; older files write `none` for no plugin."""
     return Words(tuple(f"{kind}/{name}" for name in names.split()), (f"{kind}/none",))
 
 

@@ -18,10 +18,12 @@ class Stated:
 
 
 def stated(cluster: Cluster) -> dict[str, Stated]:
-    """By Slurm's spelling, each key with a value that Slurm can read; the others are told elsewhere. Settings come before raw lines."""
+    """By Slurm's spelling, each key with a value that Slurm can read; others are reported elsewhere. Settings win over raw lines."""
     lines = [(f"cluster.slurm.raw[{at}]", pairs_of(line) or []) for at, line in enumerate(cluster.slurm.raw)]
-    given = [(path, *pairs[0]) for path, pairs in reversed(lines) if len(pairs) == 1]
-    given += [(f"cluster.slurm.settings.{key}", key, value) for key, value in cluster.slurm.settings.items()]
+    settings = [(path, *pairs[0]) for path, pairs in reversed(lines) if len(pairs) == 1]
+    settings += [(f"cluster.slurm.settings.{key}", key, value) for key, value in cluster.slurm.settings.items()]
     return {
-        known(key, GLOBAL_VALUES) or key: Stated(path, value) for path, key, value in given if unreadable(key, value, GLOBAL_VALUES) is None
+        known(key, GLOBAL_VALUES) or key: Stated(path, value)
+        for path, key, value in settings
+        if unreadable(key, value, GLOBAL_VALUES) is None
     }

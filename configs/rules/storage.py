@@ -1,4 +1,4 @@
-"""Rules of storage: one source each, no two at one place, and nothing over the system's own folders."""
+"""Rules of storage: one source for each volume, no two volumes at one place, and none over the system's folders."""
 
 import posixpath
 from collections.abc import Iterable, Mapping
@@ -38,12 +38,12 @@ def check_storage(cluster: Cluster) -> list[Fault]:
 
 
 def check_options(path: str, options: tuple[str, ...]) -> list[Fault]:
-    """Faults of mount options of NFS: the kernel takes the last of several that say different things, or refuses the mount."""
+    """Faults of NFS mount options: if several contradict each other, the kernel takes the last or refuses the mount."""
     faults = check_distinct(path, options)
     met: dict[str, str] = {}
     for at, option in enumerate(options):
         key, _, value = option.partition("=")
-        group = next((each[0] for each in _EXCLUSIVE if key in each), "nfsvers" if key == "vers" else key)
+        group = next((options_group[0] for options_group in _EXCLUSIVE if key in options_group), "nfsvers" if key == "vers" else key)
         if group == "nfsvers" and value not in _VERSIONS:
             faults.append(Fault(f"{path}[{at}]", f"{quoted(option)} is no version of NFS. There are: {', '.join(_VERSIONS)}."))
         elif met.setdefault(group, option) != option:
@@ -52,7 +52,7 @@ def check_options(path: str, options: tuple[str, ...]) -> list[Fault]:
 
 
 def _check_writable(path: str, nfs: Nfs, is_read_only: bool) -> list[Fault]:
-    """A fault where a mount option takes away what the config promises."""
+    """A fault if a mount option contradicts what the config promises."""
     if is_read_only or "ro" not in nfs.options:
         return []
     remedy = "Say readOnly: true as well" if ".mounts[" in path else "Users write there"
@@ -72,18 +72,18 @@ def volumes_of(cluster: Cluster) -> dict[str, Source]:
 
 
 def _check_source(path: str, source: Source, protected: bool) -> list[Fault]:
-    given = [*source.sources]
-    if not given:
+    kinds = [*source.sources]
+    if not kinds:
         return [Fault(path, "has no source. Give it one of hostPath, claim, storageClass (with size), nfs, nfsServer or disk.", (path,))]
-    if len(given) > 1:
-        return [Fault(path, f"has {len(given)} sources, {' and '.join(given)}. Keep one.")]
+    if len(kinds) > 1:
+        return [Fault(path, f"has {len(kinds)} sources, {' and '.join(kinds)}. Keep one.")]
     faults: list[Fault] = []
-    if given == ["storageClass"] and source.size is None:
+    if kinds == ["storageClass"] and source.size is None:
         faults.append(
             Fault(f"{path}.size", f"is missing: storage class {quoted(source.storage_class)} needs to know how much, such as 100Gi.")
         )
-    if given != ["storageClass"] and source.size is not None:
-        faults.append(Fault(f"{path}.size", f"goes with storageClass only; a volume from {given[0]} is as large as it is. Leave it out."))
+    if kinds != ["storageClass"] and source.size is not None:
+        faults.append(Fault(f"{path}.size", f"goes with storageClass only; a volume from {kinds[0]} is as large as it is. Leave it out."))
     if source.host_path and protected:
         message = "deletionProtection cannot keep a folder of a node. Take another source, or say deletionProtection: false."
         faults.append(Fault(f"{path}.hostPath", message, ("cluster.deletionProtection",)))
@@ -95,12 +95,12 @@ def _check_source(path: str, source: Source, protected: bool) -> list[Fault]:
 
 
 def _is_nodes_own(place: str) -> bool:
-    """True for a folder of the node's own programs, and for what holds such a folder."""
-    return place == "/root" or any(_below(place, [own]) or _below(own, [place]) for own in _NODES_OWN)
+    """True for a folder of the node's own programs, and for its parents."""
+    return place == "/root" or any(_below(place, [folder]) or _below(folder, [place]) for folder in _NODES_OWN)
 
 
 def _check_disk(path: str, source: Source, cluster: Cluster) -> list[Fault]:
-    """A disk is mounted by one machine at a time, so all that mounts it has to be there."""
+    """Only one machine at a time can mount a disk, so everything that mounts it must be on that machine."""
     if source.disk is None:
         return []
     remedy = "Take a source that many nodes can mount (docs/storage.md)"
@@ -119,31 +119,33 @@ def _check_disk(path: str, source: Source, cluster: Cluster) -> list[Fault]:
 
 
 def _check_sharing(volumes: dict[str, Source]) -> list[Fault]:
-    """Two volumes over the same folder, or inside each other, would mix their files, and neither could be protected alone."""
+    """Two volumes over the same folder, or one inside the other, would mix their files and could not be protected separately."""
     faults: list[Fault] = []
     before: list[tuple[str, tuple[str, str], str]] = []
     for path, source in volumes.items():
         for where, place in _places(source):
-            for other, there, its in before:
-                if where != there or not (_below(place, [its]) or _below(its, [place])):
+            for other_path, other_where, other_place in before:
+                if where != other_where or not (_below(place, [other_place]) or _below(other_place, [place])):
                     continue
-                if place == its:
-                    faults.append(Fault(path, f"is the same place as {other}. Give each its own.", (other,)))
+                if place == other_place:
+                    faults.append(Fault(path, f"is the same place as {other_path}. Give each its own.", (other_path,)))
                 else:
-                    verb = "lies in" if _below(place, [its]) else "holds"
-                    message = f"{quoted(place)} {verb} {quoted(its)}, the place of {other}. Give each its own, beside the other."
-                    faults.append(Fault(path, message, (other,)))
+                    verb = "lies in" if _below(place, [other_place]) else "holds"
+                    message = (
+                        f"{quoted(place)} {verb} {quoted(other_place)}, the place of {other_path}. Give each its own, beside the other."
+                    )
+                    faults.append(Fault(path, message, (other_path,)))
                 break
             before.append((path, where, place))
     return faults
 
 
 def _places(source: Source) -> list[tuple[tuple[str, str], str]]:
-    """Where files of a volume are that exist before the stack does: the kind of place with its host, and the path there, as it is meant."""
-    given = [(("hostPath", ""), source.host_path), (("claim", ""), source.claim)]
+    """The normalised places of a volume's existing files: the kind of place with its host, and the path there."""
+    places = [(("hostPath", ""), source.host_path), (("claim", ""), source.claim)]
     if source.nfs:
-        given.append((("nfs", source.nfs.server.lower().rstrip(".")), posixpath.normpath(f"/{source.nfs.path.strip('/')}")))
-    return [(where, place) for where, place in given if place is not None]
+        places.append((("nfs", source.nfs.server.lower().rstrip(".")), posixpath.normpath(f"/{source.nfs.path.strip('/')}")))
+    return [(where, place) for where, place in places if place is not None]
 
 
 def _check_places(mount_paths: list[str]) -> list[Fault]:
@@ -156,11 +158,10 @@ def _check_places(mount_paths: list[str]) -> list[Fault]:
     return faults
 
 
-def check_place(path: str, place: str, others: Mapping[str, str], is_disk: bool = False) -> list[Fault]:
-    """Faults of a place in the pods: over a folder that is there already, or over one of `others` (path in the config to place).
+def check_place(path: str, place: str, other_places: Mapping[str, str], is_disk: bool = False) -> list[Fault]:
+    """Faults of a place in the pods: over an existing folder, or over one of `other_places` (path in the config to place).
 
-    A node's own disk (`is_disk`) may take the place of jobs' private /tmp, or of images of containers; whatever else were there would be
-    mounted twice.
+    Only a node's own disk (`is_disk`) may take the place of jobs' private /tmp or of container images.
     """
     faults: list[Fault] = []
     taken = next((what for folder, what in _TAKEN.items() if _below(place, [folder])), None)
@@ -168,11 +169,11 @@ def check_place(path: str, place: str, others: Mapping[str, str], is_disk: bool 
         faults.append(Fault(path, f"{quoted(place)} would hide a folder of the system. Take another, such as /data."))
     elif taken:
         faults.append(Fault(path, f"{quoted(place)} is where {taken}. Take another, such as /data."))
-    for other, before in others.items():
-        if place == before:
-            faults.append(Fault(path, f"{quoted(place)} is where {other} is. Each needs its own."))
-        elif _below(place, [before]) or _below(before, [place]):
-            faults.append(Fault(path, f"{quoted(place)} and {quoted(before)} ({other}) lie in one another. Move one."))
+    for other_path, other_place in other_places.items():
+        if place == other_place:
+            faults.append(Fault(path, f"{quoted(place)} is where {other_path} is. Each needs its own."))
+        elif _below(place, [other_place]) or _below(other_place, [place]):
+            faults.append(Fault(path, f"{quoted(place)} and {quoted(other_place)} ({other_path}) lie in one another. Move one."))
     return faults
 
 

@@ -1,7 +1,6 @@
-"""The shape of a stack file: what pydantic refuses, in plain English, and a config that is whole all the same.
+"""The shape of a stack file: pydantic's errors in plain English, and a complete config all the same.
 
-Every refused part is replaced by a stand-in of the right type, in its place, so that the other rules can look at all the rest in the same
-run and still point at the right lines. The stand-ins never leave the loader: with a single fault there is no cluster.
+A stand-in of the right type replaces every refused part, so that the other rules can run too. With a fault the loader returns no cluster.
 """
 
 import re
@@ -55,7 +54,7 @@ Location = tuple[str | int, ...]
 
 
 def read_structure(data: dict[str, Any]) -> tuple[Cluster, list[Fault]]:
-    """The cluster that `data` describes, whole by stand-ins where faults are given beside it. Changes `data`; raises for none."""
+    """The cluster that `data` describes, with stand-ins where there are faults. Changes `data`; raises nothing."""
     faults: dict[str, Fault] = {}
     for _ in range(_ROUNDS):
         try:
@@ -81,7 +80,7 @@ def spelled(location: Sequence[str | int]) -> str:
 
 
 def order_of(path: str) -> tuple[object, ...]:
-    """A key that sorts faults as their paths stand in the models, whose order is that of the example files."""
+    """A key that sorts faults in the order of the models, which is that of the example files."""
     parts = re.findall(r"[^.\[\]]+", path)[1:]
     keys = _keys_at(())
     first = keys.index(parts[0]) if parts and parts[0] in keys else -1
@@ -89,7 +88,7 @@ def order_of(path: str) -> tuple[object, ...]:
 
 
 def plain_data(raw: object) -> tuple[dict[str, Any], list[Fault]]:
-    """A copy in mappings, lists and scalars with text as keys; what cannot be copied is a fault, for YAML can hold loops and other keys."""
+    """A copy in mappings, lists and scalars with text keys. Anything else is a fault: YAML can hold loops and other keys."""
     if raw is None or raw == {}:
         return {}, [Fault(ROOT, "is empty. Pulumi.dev.yaml is an example to start from.")]
     if not isinstance(raw, Mapping):
@@ -116,13 +115,13 @@ def plain_data(raw: object) -> tuple[dict[str, Any], list[Fault]]:
 
 
 def _without_echoes(faults: Iterable[Fault]) -> list[Fault]:
-    """Leaves out what another fault explains: "is missing" of a key misspelled beside it, "is empty" of a list with refused elements."""
+    """Leaves out faults that another explains: "is missing" beside its misspelling, "is empty" of a list with refused elements."""
     faults = list(faults)
     meant = {fault.depends[0] for fault in faults if fault.depends}
 
     def echoes(fault: Fault) -> bool:
         misspelled = fault.path in meant and fault.message.startswith("is missing")
-        return misspelled or (fault.message.startswith("is empty") and any(each.path.startswith(f"{fault.path}[") for each in faults))
+        return misspelled or (fault.message.startswith("is empty") and any(cause.path.startswith(f"{fault.path}[") for cause in faults))
 
     return [Fault(fault.path, fault.message) for fault in faults if not echoes(fault)]
 
@@ -135,16 +134,16 @@ def _fault(error: ErrorDetails) -> Fault | None:
         return Fault(spelled(location[:-2]), f"has a key that cannot stand here: {_message(error, None)}")
     if error["type"] == "extra_forbidden":
         known = _keys_at(location[:-1])
-        given = str(location[-1])
-        meant = closest(given, known)
+        unknown_key = str(location[-1])
+        meant = closest(unknown_key, known)
         depends = (spelled((*location[:-1], meant)),) if meant else ()
-        return Fault(spelled(location), f"there is no such key. {did_you_mean(given, known)}", depends)
+        return Fault(spelled(location), f"there is no such key. {did_you_mean(unknown_key, known)}", depends)
     return Fault(spelled(location), _message(error, field_at(location), type_at(location)))
 
 
 def _message(error: ErrorDetails, field: FieldInfo | None, annotation: Any = None) -> str:
     """pydantic's error in plain English, at a place of that type."""
-    given, context = error.get("input"), error.get("ctx", {})
+    value, context = error.get("input"), error.get("ctx", {})
     match error["type"]:
         case "missing":
             return f"is missing. {_first_sentence(field)}".rstrip()
@@ -152,19 +151,19 @@ def _message(error: ErrorDetails, field: FieldInfo | None, annotation: Any = Non
             return str(context["message"])
         case "literal_error":
             allowed = _literals(annotation)
-            return f"{quoted(given)} is none of {', '.join(allowed)}.{_meant(given, allowed)}"
+            return f"{quoted(value)} is none of {', '.join(allowed)}.{_meant(value, allowed)}"
         case "greater_than_equal":
-            return f"{quoted(given)} is less than {context['ge']}, the least allowed."
+            return f"{quoted(value)} is less than {context['ge']}, the least allowed."
         case "less_than_equal":
-            return f"{quoted(given)} is more than {context['le']}, the most allowed."
+            return f"{quoted(value)} is more than {context['le']}, the most allowed."
         case "too_short":
             return "is empty; at least one is needed."
         case _:
-            return _wrong_kind(given, error["type"])
+            return _wrong_kind(value, error["type"])
 
 
-def _wrong_kind(given: object, error_type: str) -> str:
-    if given is None:
+def _wrong_kind(value: object, error_type: str) -> str:
+    if value is None:
         return "has no value. Give it one, or leave the key out."
     wanted = {
         "string": "text",
@@ -176,23 +175,23 @@ def _wrong_kind(given: object, error_type: str) -> str:
         "float": "a number",
     }.get(error_type.split("_")[0], "another kind of value")
     hint = ""
-    if wanted == "text" and isinstance(given, bool | int | float):
-        hint = f' Put it in quotes: "{given}".' if not isinstance(given, bool) else " Put it in quotes."
-    elif isinstance(given, str) and wanted in {"a whole number", "true or false"}:
-        hint = " Write it without quotes." if given.strip().lstrip("-").isdecimal() or given in {"true", "false"} else ""
+    if wanted == "text" and isinstance(value, bool | int | float):
+        hint = f' Put it in quotes: "{value}".' if not isinstance(value, bool) else " Put it in quotes."
+    elif isinstance(value, str) and wanted in {"a whole number", "true or false"}:
+        hint = " Write it without quotes." if value.strip().lstrip("-").isdecimal() or value in {"true", "false"} else ""
     elif wanted == "a list":
         hint = " Write [..], or one line with a dash for each."
-    shown = f"{quoted(given)} " if isinstance(given, str | int | float) else ""
-    return f"{shown}is {_a(kind_of(given))}; {wanted} is wanted.{hint}"
+    shown = f"{quoted(value)} " if isinstance(value, str | int | float) else ""
+    return f"{shown}is {_a(kind_of(value))}; {wanted} is wanted.{hint}"
 
 
 def _a(noun: str) -> str:
     return noun if noun == "text" else f"a {noun}"
 
 
-def _meant(given: object, allowed: Sequence[str]) -> str:
-    found = closest(given, allowed) if isinstance(given, str) else None
-    return f' Did you mean "{found}"?' if found else ""
+def _meant(value: object, allowed: Sequence[str]) -> str:
+    likeliest = closest(value, allowed) if isinstance(value, str) else None
+    return f' Did you mean "{likeliest}"?' if likeliest else ""
 
 
 def _first_sentence(field: FieldInfo | None) -> str:
@@ -200,7 +199,7 @@ def _first_sentence(field: FieldInfo | None) -> str:
 
 
 def _literals(annotation: Any) -> list[str]:
-    return [str(each) for each in typing.get_args(bare_type(annotation))]
+    return [str(choice) for choice in typing.get_args(bare_type(annotation))]
 
 
 # From the location of an error to its place in the models.
@@ -212,16 +211,16 @@ def bare_type(annotation: Any) -> Any:
         if typing.get_origin(annotation) is Annotated:
             annotation = typing.get_args(annotation)[0]
         elif typing.get_origin(annotation) in (typing.Union, types.UnionType):
-            annotation = next(each for each in typing.get_args(annotation) if each is not type(None))
+            annotation = next(choice for choice in typing.get_args(annotation) if choice is not type(None))
         else:
             return annotation
 
 
 def _step(annotation: Any, part: str | int) -> tuple[Any, FieldInfo | None]:
-    """The type one step further: a model's field, a list's element, a mapping's value."""
+    """The type of a part: of a model's field, a list's element or a mapping's value."""
     bare = bare_type(annotation)
     if isinstance(bare, type) and issubclass(bare, BaseModel):
-        field = next((each for each in bare.model_fields.values() if each.alias == part), None)
+        field = next((candidate for candidate in bare.model_fields.values() if candidate.alias == part), None)
         return (field and Annotated[(field.annotation, *field.metadata)] if field and field.metadata else field and field.annotation), field
     arguments = typing.get_args(bare)
     if typing.get_origin(bare) is tuple and isinstance(part, int):
@@ -254,7 +253,7 @@ def _keys_at(location: Sequence[str | int]) -> list[str]:
 
 
 def _mend(data: dict[str, Any], error: ErrorDetails) -> None:
-    """Deletes what is not needed, and replaces what is, at the place of an error."""
+    """Deletes the part at the place of an error, or replaces it if it is required."""
     location: Location = error["loc"]
     if location and location[-1] == "[key]":
         location = location[:-1]
@@ -278,16 +277,16 @@ def _mend(data: dict[str, Any], error: ErrorDetails) -> None:
 
 
 def _stand_in(annotation: Any) -> Any:
-    """The plainest value that the type takes."""
+    """The simplest value of the type."""
     bare = bare_type(annotation)
     if isinstance(bare, type) and issubclass(bare, BaseModel):
         fields = bare.model_fields.items()
         return {field.alias or name: _stand_in(_step(bare, field.alias or name)[0]) for name, field in fields if field.is_required()}
     if typing.get_origin(bare) is tuple:
-        least = next((each.min_length for each in getattr(annotation, "__metadata__", ()) if hasattr(each, "min_length")), 0)
+        least = next((part.min_length for part in getattr(annotation, "__metadata__", ()) if hasattr(part, "min_length")), 0)
         return [_stand_in(typing.get_args(bare)[0]) for _ in range(least)]
-    checks = [getattr(each, "func", each) for each in getattr(annotation, "__metadata__", ())]
-    shown = [each.example for each in checks if isinstance(each, Matching)]
+    checks = [getattr(part, "func", part) for part in getattr(annotation, "__metadata__", ())]
+    shown = [check.example for check in checks if isinstance(check, Matching)]
     choices = typing.get_args(bare) if typing.get_origin(bare) is typing.Literal else (*_STAND_INS, *shown)
     adapter: TypeAdapter[Any] = TypeAdapter(annotation)
     for choice in choices:

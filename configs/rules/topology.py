@@ -30,11 +30,11 @@ def check_topologies(cluster: Cluster) -> list[Fault]:
 
 
 def _check_topology(path: str, topology: Topology) -> list[Fault]:
-    given = [name for name in ("preset", "tree", "block") if getattr(topology, name) is not None]
-    if not given:
+    kinds = [name for name in ("preset", "tree", "block") if getattr(topology, name) is not None]
+    if not kinds:
         return [Fault(path, "is no network yet: say `preset`, `tree` or `block`.")]
-    if len(given) > 1:
-        return [Fault(f"{path}.{given[1]}", f"stands beside {given[0]}, and a topology is one of both. Make two topologies of it.")]
+    if len(kinds) > 1:
+        return [Fault(f"{path}.{kinds[1]}", f"stands beside {kinds[0]}, and a topology is one of both. Make two topologies of it.")]
     if topology.tree is None:
         return []
     if not topology.tree.labels:

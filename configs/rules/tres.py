@@ -1,7 +1,7 @@
-"""Rules of TRES in slurm.conf: that what weights and lists name is there to be counted.
+"""Rules of TRES in slurm.conf: Slurm counts every TRES that weights and lists name.
 
-Limits of accounts and QOS have rules of their own in `accounts`. Source: slurm.conf(5), AccountingStorageTRES and PriorityWeightTRES;
-slurmctld does not start with a weight for what it does not track (26.05.5: not a configured TRES type).
+Source: slurm.conf(5), AccountingStorageTRES and PriorityWeightTRES; slurmctld does not start with a weight for a TRES that it does not
+track (26.05.5: not a configured TRES type).
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _LIST = "AccountingStorageTRES"
 def check_tres(cluster: Cluster) -> list[Fault]:
     """Faults of the names in weights and in the list of what is tracked."""
     gres = _gres(cluster)
-    tracked = None if gres is None else frozenset({*tres.ALWAYS, *(f"gres/{each}" for each in gres), *_listed(cluster)})
+    tracked = None if gres is None else frozenset({*tres.ALWAYS, *(f"gres/{resource}" for resource in gres), *_listed(cluster)})
     faults: list[Fault] = []
     for path, key, value in _given(cluster):
         names = [item.partition("=")[0].lower() for item in value.split(",")]
@@ -38,10 +38,10 @@ def check_tres(cluster: Cluster) -> list[Fault]:
 
 
 def _given(cluster: Cluster) -> Iterator[tuple[str, str, str]]:
-    """Each list of TRES: its path, Slurm's key, and the value."""
-    for name, said in stated(cluster).items():
+    """Each list of TRES: its path, Slurm's key and the value."""
+    for name, setting in stated(cluster).items():
         if name in (*_WEIGHTS, _LIST):
-            yield said.path, name, said.value
+            yield setting.path, name, setting.value
     for at, node_set in enumerate(cluster.node_sets):
         for name, (key, value) in readable(node_set.slurmd, NODE_VALUES).items():
             if known(name, _WEIGHTS):
@@ -53,7 +53,7 @@ def _given(cluster: Cluster) -> Iterator[tuple[str, str, str]]:
 
 
 def _mistake(name: str, tracked: Known) -> str | None:
-    """What is wrong with the name of a weight: no TRES, or one that nothing counts here."""
+    """The mistake in the name of a weight: no TRES, or one that nothing counts here."""
     if not tres.is_tres(name):
         return f"{quoted(name)} is no TRES. {did_you_mean(name, tracked or tres.ALWAYS)}"
     if tracked is not None and name not in tracked:
@@ -62,17 +62,16 @@ def _mistake(name: str, tracked: Known) -> str | None:
 
 
 def _list_mistake(name: str, gres: set[str] | None) -> str | None:
-    """What is wrong with a name to be tracked."""
     if not tres.is_tres(name):
         return f"{quoted(name)} is no TRES. {did_you_mean(name, tres.ALWAYS, 'Name one such as license/matlab or fs/lustre.')}"
-    found = tres.gres_of(name)
-    if found and gres is not None and ":".join(filter(None, found)) not in gres:
-        return f"no node has {quoted(name)}. {did_you_mean(name, [f'gres/{each}' for each in gres])}"
+    resource = tres.gres_of(name)
+    if resource and gres is not None and ":".join(filter(None, resource)) not in gres:
+        return f"no node has {quoted(name)}. {did_you_mean(name, [f'gres/{known_resource}' for known_resource in gres])}"
     return None
 
 
 def _gres(cluster: Cluster) -> set[str] | None:
-    """The generic resources of the cluster's nodes; None where raw lines or settings may add others."""
+    """The generic resources of the cluster's nodes; None if raw lines or settings may add others."""
     raw = [key for line in cluster.slurm.raw for key, _ in pairs_of(line) or ()]
     if any(known(key, ("GresTypes", "Gres")) for key in (*raw, *cluster.slurm.settings)):
         return None
@@ -81,5 +80,4 @@ def _gres(cluster: Cluster) -> set[str] | None:
 
 
 def _listed(cluster: Cluster) -> list[str]:
-    """What AccountingStorageTRES tracks in addition."""
     return stated(cluster)[_LIST].value.lower().split(",") if _LIST in stated(cluster) else []

@@ -31,13 +31,13 @@ def key_mistake(line: str) -> str | None:
 def _check_groups(cluster: Cluster) -> list[Fault]:
     path = "cluster.login.groups"
     groups = cluster.login.groups
-    own = {user.name: user.gid for user in cluster.login.users}
+    private_gids = {user.name: user.gid for user in cluster.login.users}
     faults = check_unique(path, "group", [group.name for group in groups])
     for at, group in enumerate(groups):
         faults += _check_id(f"{path}[{at}].gid", group.gid)
         if group.name in RESERVED:
             faults.append(Fault(f"{path}[{at}].name", f"{quoted(group.name)} is a group of the system. Take another name."))
-        elif own.get(group.name, group.gid) != group.gid:
+        elif private_gids.get(group.name, group.gid) != group.gid:
             faults.append(
                 Fault(f"{path}[{at}].name", f"{quoted(group.name)} is the own group of the user with that name. Take another name.")
             )
@@ -69,9 +69,9 @@ def _check_admins(cluster: Cluster, names: Names) -> list[Fault]:
     faults = check_references(path, "group of login.groups", cluster.login.admin_groups, known)
     if cluster.storage.root is None:
         message = "wants storage.root: without it, what a session installs is in that pod alone. Add storage.root, or leave this out."
-        given = [path] if cluster.login.admin_groups else []
-        given += [f"cluster.login.users[{at}].admin" for at, user in enumerate(cluster.login.users) if user.admin]
-        faults += [Fault(where, message, ("cluster.storage",)) for where in given]
+        admin_paths = [path] if cluster.login.admin_groups else []
+        admin_paths += [f"cluster.login.users[{at}].admin" for at, user in enumerate(cluster.login.users) if user.admin]
+        faults += [Fault(where, message, ("cluster.storage",)) for where in admin_paths]
     return faults
 
 

@@ -1,7 +1,7 @@
-"""The user's folder of images on this node, which root's part (images/slurm/root/container_evict.c) keeps within the bound of all users.
+"""The user's folder of images on this node. Root's part (images/slurm/root/container_evict.c) keeps all users' folders within their bound.
 
-images/ID/{rootfs,env,workdir,size,used}, images/ID.lock (exclusive while it is pulled or removed), images/ID.part (unfinished), tags/ (what
-each tag was last), jobs/JOB/ (containers, each with the id of its image, which stays until root removes the job's folder at its end).
+images/ID/{rootfs,env,workdir,size,used}, images/ID.lock (exclusive during pull and removal), images/ID.part (unfinished), tags/ (last image
+of each tag), jobs/JOB/ (containers, each with its image's id; root removes the folder when the job ends).
 """
 
 import fcntl
@@ -57,7 +57,7 @@ class Cache:
                 os.close(file)
 
     def make_room(self, image_name: str, needed_mib: int) -> None:
-        """Has so much reserved until `give_back`, for which images of all users may go that no step uses. Raises Refused."""
+        """Reserves this much until `give_back`. Images of any user that no step uses may be removed for it. Raises Refused."""
         free = run_free(self.base)
         answer = self._ask(needed_mib) or (f"disk {free}" if free < needed_mib else "room")
         if why := explain_answer(answer, image_name, needed_mib):
@@ -68,7 +68,6 @@ class Cache:
         self._ask(0)
 
     def _ask(self, needed_mib: int) -> str:
-        """The answer of the step's slurmstepd; empty where none answers, as one of an older image does not."""
         if self.room is None:
             return ""
         try:
@@ -95,7 +94,7 @@ def explain_answer(answer: str, image_name: str, needed_mib: int) -> Refused | N
 
 
 def run_removal(folder: Path) -> None:
-    """Removes a tree, in which folders may be closed to their owner. Neither program follows a link on its way."""
+    """Removes a tree, including folders closed to their owner. Neither program follows links."""
     if not folder.is_symlink() and not folder.exists():
         return
     if subprocess.run(["/bin/rm", "-rf", str(folder)], stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode:

@@ -9,12 +9,11 @@ from .refusals import Refused
 
 
 def choose_manifest(raw: bytes, architecture: str) -> str:
-    """The digest of the manifest that this node runs: of an index the one for its architecture. Raises Refused, in words
-    that go on after the image's name."""
+    """The digest of the manifest for this node's architecture. Raises Refused with words that follow the image's name."""
     manifest = json.loads(raw)
     if "manifests" not in manifest:
         return f"sha256:{hashlib.sha256(raw).hexdigest()}"
-    offered = {each.get("platform", {}).get("architecture", "?"): each["digest"] for each in reversed(manifest["manifests"])}
+    offered = {entry.get("platform", {}).get("architecture", "?"): entry["digest"] for entry in reversed(manifest["manifests"])}
     if architecture not in offered:
         named = ", ".join(sorted(name for name in offered if name not in ("unknown", "?"))) or "no architecture"
         raise Refused(f"is for {named}, and this node is {architecture}")
@@ -31,21 +30,21 @@ def sum_layers(raw: bytes) -> int:
 def read_environment(config: Mapping[str, Any]) -> tuple[bytes, str]:
     """An image's variables, each ended by a zero byte, and its folder."""
     inner: Mapping[str, Any] = config.get("config") or {}
-    given: list[Any] = inner.get("Env") or []
-    variables = [word for word in given if isinstance(word, str) and "=" in word and "\0" not in word]
+    entries: list[Any] = inner.get("Env") or []
+    variables = [word for word in entries if isinstance(word, str) and "=" in word and "\0" not in word]
     folder = inner.get("WorkingDir") or ""
     return "".join(f"{word}\0" for word in variables).encode(), folder if folder.startswith("/") and "\n" not in folder else ""
 
 
 def read_squashed(environment: str, start: str) -> tuple[bytes, str]:
-    """The same of an image in enroot's format: /etc/environment and the `cd` of /etc/rc."""
-    words = [line.strip() for line in environment.splitlines() if "=" in line and not line.lstrip().startswith("#")]
+    """The same for an image in enroot's format, from /etc/environment and the `cd` of /etc/rc."""
+    assignments = [line.strip() for line in environment.splitlines() if "=" in line and not line.lstrip().startswith("#")]
     folder = ""
     for line in start.splitlines():
         if line.startswith("cd "):
             folder = line[3:].split("&&")[0].split(";")[0].strip().strip("\"'")
     plain = [
         f"{name}={value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in chr(34) + chr(39) else value}\0"
-        for name, _, value in (word.partition("=") for word in words)
+        for name, _, value in (assignment.partition("=") for assignment in assignments)
     ]
     return "".join(plain).encode(), folder if folder.startswith("/") else ""

@@ -22,7 +22,7 @@ def needs_tools(kind: str) -> list[str]:
 
 
 def run_policy() -> list[str]:
-    """skopeo's option where nobody has said which signatures images need: without a file about it skopeo refuses all images."""
+    """skopeo's option if nobody has set which signatures images need: without a policy file skopeo refuses all images."""
     policies = (Path("/etc/containers/policy.json"), Path("~/.config/containers/policy.json").expanduser())
     return [] if any(policy.exists() for policy in policies) else ["--insecure-policy"]
 
@@ -58,11 +58,11 @@ def run_copy(source: str, layout: Path, reference: Reference, image_name: str, a
         assert process.stderr is not None
         os.set_blocking(process.stderr.fileno(), False)
         before, since = -1, time.monotonic()
-        said = b""
+        errors = b""
         while True:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.02 if before < 0 else 0.2)
-            said += process.stderr.read() or b""
+            errors += process.stderr.read() or b""
             if process.returncode is not None:
                 break
             if (now := run_bytes(layout)) != before:
@@ -72,7 +72,7 @@ def run_copy(source: str, layout: Path, reference: Reference, image_name: str, a
                 raise Outage(f"the registry {reference.host} has sent nothing for {STALL_S} s")
     check_signal(SKOPEO, process.returncode, image_name)
     if process.returncode:
-        raise explain(said.decode(errors="replace"), image_name, reference.host)
+        raise explain(errors.decode(errors="replace"), image_name, reference.host)
 
 
 def run_bytes(layout: Path) -> int:
@@ -86,22 +86,22 @@ def run_bytes(layout: Path) -> int:
 
 
 def run_tool(command: Sequence[str], reference: Reference, image_name: str, allowed: Sequence[int] = (0,)) -> None:
-    """Runs what unpacks."""
+    """Runs a program that unpacks an image. Raises Refused."""
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     check_signal(command[0], done.returncode, image_name)
-    said = (done.stderr + done.stdout).decode(errors="replace")
-    if done.returncode not in allowed or "no space left" in said.lower():
-        raise explain(said, image_name, reference.host)
+    output = (done.stderr + done.stdout).decode(errors="replace")
+    if done.returncode not in allowed or "no space left" in output.lower():
+        raise explain(output, image_name, reference.host)
 
 
 def run_enroot_login(reference: Reference, folder: Path) -> str | None:
-    """A file for skopeo with the login that the user has for enroot, where there is none for skopeo; None without it."""
+    """A login file for skopeo, from the user's enroot login, if the user has none for skopeo. None without a login."""
     home = Path.home()
     credentials = home / ".config/enroot/.credentials"
     named = [os.environ.get("REGISTRY_AUTH_FILE"), home / ".config/containers/auth.json", home / ".docker/config.json"]
-    for each in named:
+    for candidate in named:
         with suppress(OSError, ValueError):
-            if each and reference.host in json.loads(Path(each).read_text()).get("auths", {}):
+            if candidate and reference.host in json.loads(Path(candidate).read_text()).get("auths", {}):
                 return None
     if not credentials.is_file():
         return None

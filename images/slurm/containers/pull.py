@@ -1,8 +1,7 @@
-"""Brings an image into the user's cache on this node, and prints its id. Runs in a task of the job, with its user's rights only.
+"""Brings an image into the user's cache on this node and prints its id. Runs in a task of the job, with the user's rights only.
 
-`/usr/lib/slipway/container` (images/slurm/root/container_pull.c) starts it where the job has not used the image on this node yet, as an
-imported module: those are compiled beforehand. skopeo fetches, umoci or unsquashfs unpacks. Nothing else of Slipway is in a job's root, so
-this package imports only itself. The functions that act are the cache's and those named run_.
+images/slurm/root/container_pull.c starts it. It imports only this package: nothing else of Slipway is in a job's root. Functions that act
+belong to the cache or are named run_.
 """
 
 import hashlib
@@ -28,7 +27,7 @@ RECORDS_LAST_S = 30 * 24 * 3600
 
 
 def run_agreement(reference: Reference, record: Path, resolve: Any) -> str:
-    """The digest that all nodes of the job take a tag for: the first to ask writes it into the user's home, where it is seen by all."""
+    """The digest that all nodes of the job use for a tag. The first node writes it into the user's home, which all nodes see."""
     if reference.digest:
         return reference.digest
     job = f"{os.environ.get('SLURM_CLUSTER_NAME', 'slurm')}-{record.parent.name}-{os.environ.get('SLURM_RESTART_COUNT', '0')}"
@@ -74,7 +73,7 @@ def run_finish(part: Path, final: Path, variables: bytes, folder: str) -> None:
 
 
 def run_registry(cache: Cache, reference: Reference, image_name: str, record: Path) -> str:
-    """Pulls from a registry unless the image is there; gives its id. Where the registry does not answer, the node's last copy will do."""
+    """Pulls from a registry unless the image is there; gives its id. If the registry does not answer, the node's last copy is used."""
     authfile = run_enroot_login(reference, cache.base)
     tag = cache.tags / record.name
     raws: dict[str, bytes] = {}
@@ -144,19 +143,19 @@ def run_pull(cache: Cache, reference: Reference, image: str, image_name: str, ra
 
 
 def run_file(cache: Cache, reference: Reference, image_name: str) -> str:
-    """Unpacks a squashfs file or an archive unless that is there; gives its id, which changes with the file."""
+    """Unpacks a squashfs file or an archive unless it is there; gives its id, which changes with the file."""
     try:
         with Path(reference.name).open("rb") as stream:
             start = stream.read(4)
-            found = os.fstat(stream.fileno())
+            status = os.fstat(stream.fileno())
     except IsADirectoryError:
-        start, found = b"", Path(reference.name).stat()
+        start, status = b"", Path(reference.name).stat()
     except OSError as error:
         raise Refused(f"{image_name}: {error.strerror}") from None
     if reference.kind == "file":
         kind = "squashfs" if start == b"hsqs" else run_archive_kind(reference.name, image_name)
         reference = reference._replace(kind=kind)
-    about = [reference.source, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns]
+    about = [reference.source, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns]
     image = hashlib.sha256(json.dumps(about).encode()).hexdigest()
     if cache.has(image):
         return image
@@ -172,7 +171,7 @@ def run_file(cache: Cache, reference: Reference, image_name: str) -> str:
             cache.sweep()
             run_removal(part)
             part.mkdir(mode=0o700)
-            cache.make_room(image_name, 2 * found.st_size // MIB + 1)
+            cache.make_room(image_name, 2 * status.st_size // MIB + 1)
             # 2: something was left out, such as a device node, which only root makes.
             run_tool([*UNSQUASH, "-d", str(part / "rootfs"), reference.name], reference, image_name, (0, 2))
             texts: list[str] = []
@@ -206,7 +205,7 @@ def run_archive_kind(path: str, image_name: str) -> str:
 
 
 def main(base: str, record: str, image_name: str, registry: str, node: str, room: str) -> int:
-    """Prints the image's id, or one line on stderr. `room` is the descriptor on which the step's slurmstepd makes room, if it does."""
+    """Prints the image's id, or one line on stderr. `room` is the descriptor of the step's slurmstepd, which makes room if it can."""
     cache = Cache(Path(base), node, socket.socket(fileno=int(room)) if room else None)
     os.umask(0o022)
     try:

@@ -30,21 +30,21 @@ class Reference(NamedTuple):
 
 
 def parse_reference(text: str, registry: str) -> Reference:
-    """Reads [docker://][USER@][HOST#|HOST/]PATH[:TAG][@DIGEST], /path, or TRANSPORT:/path. `registry` stands for a missing HOST."""
+    """Reads [docker://][USER@][HOST#|HOST/]PATH[:TAG][@DIGEST], /path, or TRANSPORT:/path. `registry` replaces a missing HOST."""
     for transport in ("oci-archive", "docker-archive", "oci"):
         if text.startswith(f"{transport}:"):
             path, _, tag = text.removeprefix(f"{transport}:").partition(":")
             return Reference(transport, os.path.realpath(path), tag)
     if text.startswith(("/", "./", "../")):
         return Reference("file", os.path.realpath(text))
-    rest = text.removeprefix("docker://")
-    rest, _, digest = rest.partition("@sha256:")
-    rest = rest.rpartition("@")[2]  # enroot's USER@: skopeo finds the login by the host
-    host, hash_sign, path = rest.partition("#")
+    name = text.removeprefix("docker://")
+    name, _, digest = name.partition("@sha256:")
+    name = name.rpartition("@")[2]  # enroot's USER@: skopeo finds the login by the host
+    host, hash_sign, path = name.partition("#")
     if not hash_sign:
-        host, slash, path = rest.partition("/")
+        host, slash, path = name.partition("/")
         if not slash or not ("." in host or ":" in host or host == "localhost"):
-            host, path = registry, rest
+            host, path = registry, name
     if not host:
         raise Refused(
             f"{text}: name the registry as well, such as docker://registry.example.com/team/ubuntu:24.04; "

@@ -21,33 +21,33 @@ _SILENT = (
 )
 
 
-def explain(said: str, image: str, host: str) -> Refused:
-    """One line for what skopeo, umoci or unsquashfs said."""
-    low = said.lower()
+def explain(output: str, image: str, host: str) -> Refused:
+    """One line for an error of skopeo, umoci or unsquashfs."""
+    low = output.lower()
     if "no space left" in low or "disk quota" in low:
         return Refused(f"{image} does not fit on this node's disk for containers")
     if re.search(_LOGIN, low):
         login = f"skopeo login --authfile ~/.config/containers/auth.json {host}"
         return Refused(f"{image} needs a login, or does not exist: run {login}, or check the name")
     if re.search(_UNTRUSTED, low):
-        return Refused(f"{host} cannot be trusted ({last_line(said)}): see /etc/containers/certs.d and registries.conf")
+        return Refused(f"{host} cannot be trusted ({last_line(output)}): see /etc/containers/certs.d and registries.conf")
     if re.search(_SILENT, low):
-        return Outage(f"the registry {host} does not answer ({last_line(said)})")
+        return Outage(f"the registry {host} does not answer ({last_line(output)})")
     if re.search(_MISSING, low):
         return Refused(f"there is no image {image}: check its name and tag")
-    return Refused(f"{image}: {last_line(said)}")
+    return Refused(f"{image}: {last_line(output)}")
 
 
 def explain_kill(program: str, signal_number: int, image: str) -> Refused:
-    """One line for a program that a signal ended: SIGKILL comes from the kernel where the job's memory is used up."""
+    """One line for a program that a signal ended: the kernel sends SIGKILL when the job's memory is used up."""
     if signal_number == signal.SIGKILL:
         return Refused(f"{image}: {program} was killed, as programs are when the job's memory is used up: give the job more (--mem)")
     return Refused(f"{image}: {program} was ended by signal {signal_number}")
 
 
-def last_line(said: str) -> str:
-    """The end of what a program said, without its log's decoration."""
-    lines = [line for line in said.strip().splitlines() if line.strip()]
+def last_line(output: str) -> str:
+    """The last line of a program's output, without its log's decoration."""
+    lines = [line for line in output.strip().splitlines() if line.strip()]
     line = lines[-1] if lines else "it said nothing"
-    _, found, message = line.partition('msg="')
-    return (message.rstrip('"') if found else line)[-300:]
+    _, mark, message = line.partition('msg="')
+    return (message.rstrip('"') if mark else line)[-300:]
