@@ -1,7 +1,4 @@
-"""What slurmctld does not start without, each with keys and data that nothing else has: munged, and slurmdbd with a MariaDB. Thin.
-
-All of it is below WORK, and ends with the container.
-"""
+"""Starts the daemons that slurmctld needs, with keys and data of their own below WORK: munged, and slurmdbd with a MariaDB. Thin."""
 
 import contextlib
 import os
@@ -26,13 +23,13 @@ class CheckError(Exception):
 
 
 class Daemons:
-    """What was started here, to be ended."""
+    """The processes that were started here, to be ended."""
 
     def __init__(self) -> None:
         self._all: list[subprocess.Popen[bytes]] = []
 
     def start(self, user: str, log: Path, *command: str, env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
-        """A program in the foreground, with what it says in a log."""
+        """Starts a program in the foreground, with its output in a log."""
         with log.open("wb") as sink:
             run_as = ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", *command]
             self._all.append(
@@ -41,7 +38,7 @@ class Daemons:
         return self._all[-1]
 
     def end(self, process: subprocess.Popen[bytes]) -> None:
-        """At once: nothing of what it has is to be kept."""
+        """Kills it: none of its data is kept."""
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         process.wait()
@@ -66,15 +63,15 @@ def start_munged(daemons: Daemons) -> None:
 
 
 def start_slurmdbd(slurmdbd_conf: str, slurm_conf: str, user: str, daemons: Daemons) -> Said | None:
-    """slurmdbd with its file, but for a MariaDB of its own. Gives what it says where it refuses the file. Raises CheckError.
+    """Starts slurmdbd with its file, but with a MariaDB of its own. Its files are in WORK/slurmdbd.
 
-    Its files are in WORK/slurmdbd.
+    Returns its complaints if it refuses the file. Raises CheckError.
     """
     password = os.urandom(8).hex()
     _start_mariadb(password, daemons)
     folder, log = WORK / "slurmdbd", WORK / "slurmdbd.log"
-    for each in (str(folder), *folders_of_slurmdbd(slurmdbd_conf)):
-        make_folder(Path(each), user)
+    for path in (str(folder), *folders_of_slurmdbd(slurmdbd_conf)):
+        make_folder(Path(path), user)
     if key := jwt_key_of(slurmdbd_conf):
         make_key(Path(key), user, 32)
     (folder / "slurm.conf").write_text(slurm_conf)
@@ -87,10 +84,10 @@ def start_slurmdbd(slurmdbd_conf: str, slurm_conf: str, user: str, daemons: Daem
     # It says that it has started a moment before it listens.
     if not wait(lambda: slurmdbd.poll() is not None or (DATABASE_UP.search(text_of(log)) is not None and _listens(port)), _START_S):
         raise CheckError(f"slurmdbd did not start within {_START_S} s; it said last: {last_of(log)}")
-    said = judge(text_of(log), ("slurmdbd.conf",), "slurmdbd.conf")
-    if slurmdbd.poll() is not None and not said.mistakes:
+    findings = judge(text_of(log), ("slurmdbd.conf",), "slurmdbd.conf")
+    if slurmdbd.poll() is not None and not findings.mistakes:
         raise CheckError(f"slurmdbd ended with {slurmdbd.returncode}; it said last: {last_of(log)}")
-    return said if said.mistakes else None
+    return findings if findings.mistakes else None
 
 
 def _start_mariadb(password: str, daemons: Daemons) -> None:
@@ -116,7 +113,7 @@ def _start_mariadb(password: str, daemons: Daemons) -> None:
 
 
 def make_folder(folder: Path, owner: str) -> None:
-    """A folder of a user's; one at the top of the root, such as /run, stays as it is."""
+    """Makes a folder for a user. One at the top of the root, such as /run, stays as it is."""
     folder.mkdir(parents=True, exist_ok=True)
     if len(folder.parts) > 2:
         shutil.chown(folder, owner, owner)
@@ -132,7 +129,7 @@ def make_key(file: Path, owner: str, size: int) -> None:
 
 
 def wait(is_done: Callable[[], bool], deadline_s: float) -> bool:
-    """False where the condition did not come true in time."""
+    """False if the condition did not come true in time."""
     until = time.monotonic() + deadline_s
     while not is_done():
         if time.monotonic() > until:
@@ -142,7 +139,7 @@ def wait(is_done: Callable[[], bool], deadline_s: float) -> bool:
 
 
 def text_of(log: Path) -> str:
-    """A log so far."""
+    """The log so far."""
     return log.read_text(errors="replace")
 
 
@@ -158,7 +155,7 @@ def _await(name: str, process: subprocess.Popen[bytes], log: Path, is_up: Callab
 
 
 def _listens(port: int) -> bool:
-    """True once a process of the container listens on a TCP port: a connection would be an error in its log."""
+    """True once a process of the container listens on a TCP port. It does not connect: that would be an error in the process's log."""
     lines = [line.split() for table in ("tcp", "tcp6") for line in text_of(Path("/proc/net", table)).splitlines()[1:]]
     return any(state == "0A" and address.endswith(f":{port:04X}") for _, address, _, state, *_ in lines)
 

@@ -1,6 +1,6 @@
-"""What Slurm's words say about its files, and what the daemons of a throwaway container need to read them. Pure.
+"""What Slurm's log says about its files, and what a throwaway container needs so that its daemons can read them. Pure.
 
-Leaves out whether accounts and users exist: the container's database is empty, and it knows the stack's own users only.
+It does not check accounts and users: the container's database has only the stack's own users.
 """
 
 import re
@@ -73,16 +73,16 @@ class Needs:
 
 
 def judge(log: str, files: Iterable[str], default: str = "slurm.conf") -> Said:
-    """The lines of a log that are about the files, each once, by whether they are mistakes. `files` are the names of those that are there.
+    """The lines of a log about the files, without repeats, as mistakes and notes. `files` are the names of the files that exist.
 
-    A line without any hint of its file is about that of the next line which has one: Slurm names the cause first.
+    A line that hints at no file is about the file of the next line that does: Slurm logs the cause first.
     """
-    there = frozenset(files)
-    found = [match.groups() for line in log.splitlines() if (match := _COMPLAINT.match(line))]
+    file_names = frozenset(files)
+    complaints = [match.groups() for line in log.splitlines() if (match := _COMPLAINT.match(line))]
     lines: list[tuple[bool, Line]] = []
     about = default
-    for level, text in reversed([(level, text.strip()) for level, text in found if not _NOISE.search(text)]):
-        about = _file_of(text, there) or about
+    for level, text in reversed([(level, text.strip()) for level, text in complaints if not _NOISE.search(text)]):
+        about = _file_of(text, file_names) or about
         is_mistake = not _NOTES.search(text) and (level != "warning" or bool(_MISTAKES.search(text)))
         lines.append((is_mistake, Line(about, text)))
     by_kind = {kind: tuple(dict.fromkeys(line for is_mistake, line in reversed(lines) if is_mistake is kind)) for kind in (True, False)}
@@ -90,12 +90,12 @@ def judge(log: str, files: Iterable[str], default: str = "slurm.conf") -> Said:
 
 
 def is_stuck(log: str) -> bool:
-    """True when Slurm waits for a file that will not come."""
+    """True if Slurm waits for a file that will not come."""
     return bool(_STUCK.search(log))
 
 
 def needs_of(slurm_conf: str) -> Needs:
-    """What a slurm.conf needs. Lines that Slurm cannot read need nothing: slurmctld says so."""
+    """What a slurm.conf needs. Lines that Slurm cannot read need nothing: slurmctld reports them."""
     lines = [pairs for line in slurm_conf.splitlines() if (pairs := pairs_of(line))]
     plain = {key.lower(): value for pairs in lines for key, value in pairs[:1]}
     nodes = [dict(_lower(pairs)) for pairs in lines if known(pairs[0][0], ("NodeName",))]
@@ -103,7 +103,7 @@ def needs_of(slurm_conf: str) -> Needs:
     controllers = [value for pairs in lines for key, value in pairs[:1] if key.lower() == "slurmctldhost"]
     hosts = [name for value in controllers for name in re.findall(r"[^()\s]+", value)]
     hosts += [plain[key] for key in ("accountingstoragehost", "accountingstoragebackuphost") if key in plain]
-    qos = {name for each in partitions for key in ("qos", "allowqos", "denyqos") for name in each.get(key, "").split(",")}
+    qos = {name for partition in partitions for key in ("qos", "allowqos", "denyqos") for name in partition.get(key, "").split(",")}
     state, pid = plain.get("statesavelocation", "/var/spool"), plain.get("slurmctldpidfile", "/run/slurmctld.pid")
     return Needs(
         user=plain.get("slurmuser", "root"),
@@ -117,19 +117,19 @@ def needs_of(slurm_conf: str) -> Needs:
 
 def jwt_key_of(text: str) -> str:
     """The path of the key that signs tokens, in Slurm's AuthAltParameters; empty for none."""
-    found = re.search(r"\bjwt_key=([^,\s]+)", text)
-    return found[1] if found else ""
+    match = re.search(r"\bjwt_key=([^,\s]+)", text)
+    return match[1] if match else ""
 
 
 def port_of_slurmdbd(slurmdbd_conf: str) -> int:
     """The port on which slurmdbd listens."""
-    found = re.search(r"^\s*DbdPort\s*=\s*(\d+)", slurmdbd_conf, re.IGNORECASE | re.MULTILINE)
-    return int(found[1]) if found else ports.SLURMDBD
+    match = re.search(r"^\s*DbdPort\s*=\s*(\d+)", slurmdbd_conf, re.IGNORECASE | re.MULTILINE)
+    return int(match[1]) if match else ports.SLURMDBD
 
 
 def throwaway_database(slurmdbd_conf: str, host: str, user: str, password: str) -> str:
-    """slurmdbd.conf with the container as slurmdbd's host and its database in place of the cluster's; all else as it is."""
-    own = {
+    """slurmdbd.conf with the container's host and database in place of the cluster's."""
+    new_values = {
         "DbdHost": host,
         "DbdAddr": host,
         "StorageType": "accounting_storage/mysql",
@@ -138,9 +138,9 @@ def throwaway_database(slurmdbd_conf: str, host: str, user: str, password: str) 
         "StoragePass": password,
         "StorageLoc": "slurm_acct_db",
     }
-    replaced = (*own, "DbdBackupHost", "StorageBackupHost", "StoragePort", "StorageParameters", "StoragePassScript", "LogFile")
-    kept = [line for line in slurmdbd_conf.splitlines() if not ((pairs := pairs_of(line)) and known(pairs[0][0], replaced))]
-    return "".join(f"{line}\n" for line in (*kept, *(f"{key}={value}" for key, value in own.items())))
+    replaced = (*new_values, "DbdBackupHost", "StorageBackupHost", "StoragePort", "StorageParameters", "StoragePassScript", "LogFile")
+    kept_lines = [line for line in slurmdbd_conf.splitlines() if not ((pairs := pairs_of(line)) and known(pairs[0][0], replaced))]
+    return "".join(f"{line}\n" for line in (*kept_lines, *(f"{key}={value}" for key, value in new_values.items())))
 
 
 def folders_of_slurmdbd(slurmdbd_conf: str) -> tuple[str, ...]:
@@ -149,9 +149,9 @@ def folders_of_slurmdbd(slurmdbd_conf: str) -> tuple[str, ...]:
     return tuple(folder for folder in (values.get("pidfile", "").rpartition("/")[0], values.get("archivedir", "")) if folder)
 
 
-def _file_of(text: str, there: frozenset[str]) -> str:
-    named = [name for name in re.findall(r"/([\w.-]+\.\w+)", text) if name in there]
-    guessed = (name for pattern, names in _FILES if pattern.search(text) for name in names if name in there)
+def _file_of(text: str, file_names: frozenset[str]) -> str:
+    named = [name for name in re.findall(r"/([\w.-]+\.\w+)", text) if name in file_names]
+    guessed = (name for pattern, names in _FILES if pattern.search(text) for name in names if name in file_names)
     return named[0] if named else next(guessed, "")
 
 

@@ -1,7 +1,7 @@
-"""Has slurmctld read folders of Slurm's files: `python3 -m programs.config_check.run FOLDER...`, as root, in a container without a network.
+"""Has slurmctld read folders of Slurm's files: `python3 -m programs.config_check.run FOLDER...`, as root, in a throwaway container without
+a network.
 
-The files stay as they are; slurmdbd, where there is accounting, gets the slurmdbd.conf of the first folder that has one, and a database of
-its own. Prints JSON. /etc/hosts, the loopback device and the folders that the files name are changed: the container is thrown away.
+Prints JSON. It changes /etc/hosts, the loopback device and the folders that the files name, but not the files.
 """
 
 import json
@@ -30,40 +30,40 @@ _ACCOUNTING = ("slurmdbd", "sacctmgr", "mariadbd", "mariadb-install-db")
 
 
 def check(folders: list[Path], daemons: Daemons) -> dict[str, Any]:
-    """What slurmctld makes of each folder. Raises CheckError, OSError, SlurmError."""
+    """What slurmctld reports of each folder. Raises CheckError, OSError, SlurmError."""
     texts = {folder: (folder / "slurm.conf").read_text() for folder in folders}
     needs = {folder: needs_of(text) for folder, text in texts.items()}
-    has_accounting = any(each.has_accounting for each in needs.values())
+    has_accounting = any(need.has_accounting for need in needs.values())
     _find_programs((*_PROGRAMS, *(_ACCOUNTING if has_accounting else ())))
     WORK.mkdir(mode=0o755, parents=True)
-    _make_names(name for each in needs.values() for name in each.names)
+    _make_names(name for need in needs.values() for name in need.names)
     start_munged(daemons)
     version = call("slurmctld", "-V", timeout_s=_ASK_S).split()[-1]
     if has_accounting:
-        said = _start_accounting(texts, needs, daemons)
-        if said:
-            return {"version": version, "sets": [_result(folder, said) for folder in folders]}
+        findings = _start_accounting(texts, needs, daemons)
+        if findings:
+            return {"version": version, "sets": [_result(folder, findings) for folder in folders]}
     return {"version": version, "sets": [_read(folder, needs[folder], daemons) for folder in folders]}
 
 
 def _start_accounting(texts: Mapping[Path, str], needs: Mapping[Path, Needs], daemons: Daemons) -> Said | None:
-    """slurmdbd and the QOS that partitions name; what it says of its file where it refuses that."""
+    """Starts slurmdbd with the first slurmdbd.conf, and adds the QOS of partitions. Returns slurmdbd's complaints about the file."""
     first = next(iter(texts))
     owner = next((folder for folder in texts if (folder / "slurmdbd.conf").exists()), None)
     conf = (owner / "slurmdbd.conf").read_text() if owner else f"SlurmUser={needs[first].user}\n"
-    if said := start_slurmdbd(conf, texts[first], needs[first].user, daemons):
-        return said
-    if qos := sorted({name for each in needs.values() for name in each.qos}):
+    if findings := start_slurmdbd(conf, texts[first], needs[first].user, daemons):
+        return findings
+    if qos := sorted({name for need in needs.values() for name in need.qos}):
         _ask("sacctmgr", "--immediate", "add", "qos", ",".join(qos), conf=WORK / "slurmdbd/slurm.conf")
     return None
 
 
 def _read(folder: Path, needs: Needs, daemons: Daemons) -> dict[str, Any]:
-    """slurmctld on the files of a folder, until it has read them, has ended, or hangs."""
+    """Runs slurmctld with the files of a folder until it has read them, has ended, or hangs."""
     for name in needs.folders:
         make_folder(Path(name), needs.user)
-    for left in Path(needs.folders[0]).iterdir():  # of the set before
-        left.unlink()
+    for old_file in Path(needs.folders[0]).iterdir():  # of the set before
+        old_file.unlink()
     if needs.jwt_key:
         make_key(Path(needs.jwt_key), needs.user, 32)
     conf, log = folder / "slurm.conf", WORK / "slurmctld.log"
@@ -75,25 +75,25 @@ def _read(folder: Path, needs: Needs, daemons: Daemons) -> dict[str, Any]:
         counts = {what: _count(what, conf) for what in ("nodes", "partitions")} if UP in text else {}
     finally:
         daemons.end(slurmctld)
-    said = judge(text, (file.name for file in folder.iterdir()))
-    if not counts and not said.mistakes:
+    findings = judge(text, (file.name for file in folder.iterdir()))
+    if not counts and not findings.mistakes:
         reason = f"ended with {code}" if is_over else f"has not read {folder} within {_READ_S} s"
         raise CheckError(f"slurmctld {reason}; it said last: {last_of(log)}")
-    return _result(folder, said, counts)
+    return _result(folder, findings, counts)
 
 
-def _result(folder: Path, said: Said, counts: Mapping[str, int] | None = None) -> dict[str, Any]:
-    """`nodes` and `partitions` are there where slurmctld has read the files to their end."""
-    return {"folder": str(folder), **asdict(said), **(counts or {})}
+def _result(folder: Path, findings: Said, counts: Mapping[str, int] | None = None) -> dict[str, Any]:
+    """It has `nodes` and `partitions` if slurmctld has read the files to their end."""
+    return {"folder": str(folder), **asdict(findings), **(counts or {})}
 
 
 def _count(what: str, conf: Path) -> int:
-    said = _ask("scontrol", "--all", "--oneliner", "show", what, conf=conf)
-    return sum(line.startswith(("NodeName=", "PartitionName=")) for line in said.splitlines())
+    output = _ask("scontrol", "--all", "--oneliner", "show", what, conf=conf)
+    return sum(line.startswith(("NodeName=", "PartitionName=")) for line in output.splitlines())
 
 
 def _make_names(names: Iterable[str]) -> None:
-    """Every name that Slurm looks up is this container's."""
+    """Gives every name that Slurm looks up this container's address."""
     done = subprocess.run(["ip", "address", "add", f"{ADDRESS}/32", "dev", "lo"], capture_output=True, text=True, check=False)
     if done.returncode:
         raise CheckError(f"the container may not have an address of its own (it needs CAP_NET_ADMIN): {done.stderr.strip()}")
@@ -111,7 +111,7 @@ def _ask(*command: str, conf: Path) -> str:
 
 
 def main(folders: list[str]) -> int:
-    """Prints what slurmctld says; 0 also where that is a complaint. Prints the reason and gives 1 where it could not be asked."""
+    """Prints what slurmctld reports; 0 even if it complains. Prints the reason and returns 1 if it could not be asked."""
     signal.signal(signal.SIGALRM, _give_up)
     signal.alarm(_ALL_S)
     daemons = Daemons()

@@ -1,5 +1,5 @@
-"""Closes the partitions and nodes that changed files take away from slurmctld, so that no job starts there meanwhile, and opens them again
-where slurmctld does not take the files. Thin: plan decides what is closed.
+"""Closes the partitions and nodes that changed files remove, so that no job starts there, and reopens them if slurmctld does not take the
+files. Thin: plan decides what to close.
 """
 
 from collections.abc import Callable
@@ -22,12 +22,12 @@ class Closing:
         self._nodes: list[str] = []
 
     def note_taken(self) -> None:
-        """slurmctld has taken the files: what was closed for them is gone."""
+        """slurmctld has taken the files: what was closed for them no longer exists."""
         self._partitions.clear()
         self._nodes.clear()
 
     def close(self, version: Path) -> Reading:
-        """Closes what goes; gives the reading by which slurmctld may take the files. Raises Waiting."""
+        """Closes what the files remove. Returns the reading by which slurmctld may take them. Raises Waiting."""
         declared = read_declared(version)
         reading, going, obstacles = read_going(declared)
         if not going.nodes and not going.partitions:
@@ -56,7 +56,7 @@ class Closing:
         return reading
 
     def reopen(self) -> str:
-        """Takes back what was closed. What could not be, as the end of a sentence; "" if nothing is left closed."""
+        """Opens what was closed. Returns the partitions that are still closed, as the end of a sentence; "" if there are none."""
         self._open_nodes()
         for name in sorted(self._partitions):
             try:

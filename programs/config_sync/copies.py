@@ -1,4 +1,4 @@
-"""The copies of Slurm's files on slurmctld's claim, and the links that say with which of them slurmctld runs. Thin: it decides nothing."""
+"""The copies of Slurm's files on slurmctld's claim, and the links to the copy that slurmctld runs with. Thin: it decides nothing."""
 
 import contextlib
 import os
@@ -23,11 +23,11 @@ BAD = CLAIM / "conf.bad"
 
 
 def take_over(version: Path, instead: Mapping[str, str] = MappingProxyType({})) -> Path:
-    """Has slurmctld read a copy of the files, some of them with another text; on a refusal its copy is the old one again. Gives the copy
-    before, which stays until `remove_other_copies`. Raises OSError, Refused, SlurmError.
+    """Has slurmctld read a copy of the files, with the texts of `instead` in place of some. If it refuses, the old copy is used again.
+    Returns the old copy, which stays until `remove_other_copies`. Raises OSError, Refused, SlurmError.
 
     The link BEFORE is on the disk before the link `conf` names the copy. So if this program or slurmctld is killed in between, slurmctld
-    starts with the files before, not with files that it may refuse: these would end each of its starts.
+    starts with the old files. It may refuse the new ones, at each start.
     """
     old = str(ACCEPTED.readlink())
     copy = Path(tempfile.mkdtemp(prefix=f"{ACCEPTED.name}.", dir=CLAIM))
@@ -56,15 +56,15 @@ def take_over(version: Path, instead: Mapping[str, str] = MappingProxyType({})) 
     return CLAIM / old
 
 
-def remove_other_copies(*kept: str) -> None:
-    """Removes the copies that nothing needs any more."""
-    for other in CLAIM.glob(f"{ACCEPTED.name}.*"):
-        if other.is_dir() and not other.is_symlink() and other.name not in kept:
-            shutil.rmtree(other, ignore_errors=True)
+def remove_other_copies(*kept_names: str) -> None:
+    """Removes the copies that are no longer needed."""
+    for folder in CLAIM.glob(f"{ACCEPTED.name}.*"):
+        if folder.is_dir() and not folder.is_symlink() and folder.name not in kept_names:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def find_good(files: str) -> Path | None:
-    """The copy to run with, for files over which slurmds have ended before; None for all others."""
+    """The copy to run with instead of files over which slurmds ended; None for all other files."""
     try:
         bad, _, good = BAD.read_text().strip().partition(" ")
     except OSError:
@@ -73,29 +73,29 @@ def find_good(files: str) -> Path | None:
 
 
 def note_bad(files: str, good: Path) -> None:
-    """Writes down, so that it outlives this program, that slurmds ended over files. Raises OSError."""
-    made = BAD.with_name(f"{BAD.name}.new")
-    made.write_text(f"{files} {good.name}\n")
-    _flush(made)
-    made.replace(BAD)
+    """Notes on the claim, for later runs, that slurmds ended over these files. Raises OSError."""
+    new_file = BAD.with_name(f"{BAD.name}.new")
+    new_file.write_text(f"{files} {good.name}\n")
+    _flush(new_file)
+    new_file.replace(BAD)
 
 
 def go_back() -> None:
-    """Names the copy before again, in one step, unless slurmctld has taken the present one or has gone back itself. Raises OSError."""
+    """Names the old copy again, in one step, unless slurmctld has taken the new one or has gone back itself. Raises OSError."""
     with contextlib.suppress(FileNotFoundError):
         BEFORE.replace(ACCEPTED)
 
 
 def point(link: Path, folder: str) -> None:
-    """Has a link name a folder, in one step."""
-    made = ACCEPTED.with_name(f"{ACCEPTED.name}.link")
-    made.unlink(missing_ok=True)
-    made.symlink_to(folder)
-    made.replace(link)
+    """Points a link at a folder, in one step."""
+    new_link = ACCEPTED.with_name(f"{ACCEPTED.name}.link")
+    new_link.unlink(missing_ok=True)
+    new_link.symlink_to(folder)
+    new_link.replace(link)
 
 
 def _flush(path: Path) -> None:
-    """Has a file, or what a folder lists, on the disk."""
+    """Flushes a file, or the entries of a folder, to the disk."""
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)

@@ -1,4 +1,4 @@
-"""What a version of the files would change for slurmctld: nodes and partitions that go, and sizes of nodes. It changes nothing itself.
+"""What a version of the files would change for slurmctld: nodes and partitions that they remove, and sizes of nodes.
 
 Thin: this module reads the files and asks slurmctld; plan and sizes decide.
 """
@@ -17,7 +17,7 @@ class Waiting(Exception):
 
 
 def read_declared(version: Path) -> Declared:
-    """What the files declare. A file that cannot be read is a fault, never one without nodes. Raises Waiting."""
+    """What the files declare. A file that cannot be read is a fault, never a file without nodes. Raises Waiting."""
     try:
         text = (version / "slurm.conf").read_text()
         check_config(text)
@@ -38,8 +38,8 @@ def read_going(declared: Declared) -> tuple[Reading, Going, list[str]]:
 
 
 def may_go_back(good: Path) -> bool:
-    """Whether slurmctld may have an earlier copy again: not where that would take a node or a partition away, or give another size to a
-    node that may have jobs."""
+    """True if slurmctld may have an earlier copy again: it removes no node or partition, and changes the size of no node that may have
+    jobs."""
     try:
         reading, going, _ = read_going(read_declared(good))
         busy, _ = judge_sizes(good, reading)
@@ -49,7 +49,7 @@ def may_go_back(good: Path) -> bool:
 
 
 def judge_sizes(version: Path, reading: Reading) -> tuple[frozenset[str], dict[str, str]]:
-    """The nodes that may have jobs and would get another size, and the files with which they keep theirs, by name. Raises Waiting."""
+    """The nodes that may have jobs and would change their size, and by name the files in which they keep it. Raises Waiting."""
     old, new = _read_texts(copies.ACCEPTED), _read_texts(version)
     # A node that is off may be woken the next moment, for a job that has not begun then. Its drain would end that job.
     resized = sizes.find_resized(old.get(sizes.SLURM_CONF, ""), new.get(sizes.SLURM_CONF, ""))
@@ -58,7 +58,7 @@ def judge_sizes(version: Path, reading: Reading) -> tuple[frozenset[str], dict[s
 
 
 def _read_texts(folder: Path) -> dict[str, str]:
-    """The files that speak of nodes, as far as they are there. Raises Waiting."""
+    """The files with lines of nodes, as far as they exist. Raises Waiting."""
     try:
         return {name: (folder / name).read_text() for name in (sizes.SLURM_CONF, sizes.GRES_CONF) if (folder / name).exists()}
     except (OSError, UnicodeDecodeError) as error:

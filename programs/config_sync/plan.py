@@ -1,7 +1,6 @@
-"""Decides whether slurmctld may take changed files now: what goes by them, and what that has to wait for. Pure.
+"""Decides whether slurmctld may take changed files now: which nodes and partitions they remove, and what has to end first. Pure.
 
-Where a node or a partition goes, Slurm ends its jobs with NODE_FAIL, running and waiting ones, and requeues none (26.05.5). So such files
-wait until what goes is free. Unknown is busy, and what cannot be read is a fault: a file without nodes would take all of them away.
+Unknown is busy. Files that cannot be read are a fault: read as empty, they would remove all nodes.
 """
 
 import re
@@ -46,13 +45,13 @@ class Going:
 
 
 def names_in(text: str, key: str) -> list[str]:
-    """What the lines of a key name in a slurm.conf, as they are written; DEFAULT is no name. Keys are case-insensitive."""
-    found = re.findall(_LINE.format(key=key), text, re.IGNORECASE | re.MULTILINE)
-    return [name for quoted, plain in found if (name := quoted or plain).lower() != "default"]
+    """The names on a key's lines of a slurm.conf, as they are written; DEFAULT is no name. Keys are case-insensitive."""
+    values = re.findall(_LINE.format(key=key), text, re.IGNORECASE | re.MULTILINE)
+    return [name for quoted, plain in values if (name := quoted or plain).lower() != "default"]
 
 
 def check_config(text: str) -> None:
-    """Raises ConfigError for a text that is no whole slurm.conf: read as one, it would take all nodes away."""
+    """Raises ConfigError for a text that is no complete slurm.conf: taken as one, it would remove all nodes."""
     for key in ("ClusterName", "NodeName", "PartitionName"):
         if not names_in(text, key):
             raise ConfigError(f"slurm.conf has no line {key}=; it is empty, cut or not Slurm's")
@@ -67,7 +66,7 @@ def find_going(nodes: Mapping[str, NodeState], partitions: Mapping[str, str], de
 
 
 def plan_closing(going: Going) -> list[str]:
-    """Partitions that take no further jobs from now on; the jobs that are there may still run."""
+    """Partitions that take no further jobs from now on; jobs that are already there may still run."""
     return [name for name, state in going.partitions.items() if state == "UP"]
 
 
@@ -77,17 +76,17 @@ def plan_drains(going: Going) -> list[str]:
 
 
 def find_obstacles(going: Going, jobs: Sequence[Job], wanted: frozenset[str]) -> list[str]:
-    """What the files have to wait for, a line each. `wanted` are the nodes that jobs ask for by name."""
-    found = [f"node {name} ({state})" for name, state in going.nodes.items() if not may_be_removed(state)]
+    """What the files have to wait for, an item each. `wanted` are the nodes that jobs ask for by name."""
+    obstacles = [f"node {name} ({state})" for name, state in going.nodes.items() if not may_be_removed(state)]
     if stranded := [job.number for job in jobs if job.partitions and going.partitions.keys() >= set(job.partitions)]:
-        found.append(f"jobs {some(stranded)} of partitions {some(going.partitions)}")
+        obstacles.append(f"jobs {some(stranded)} of partitions {some(going.partitions)}")
     if asked_for := [name for name in going.nodes if name in wanted]:
-        found.append(f"jobs that ask for {some(asked_for)} by name")
-    return found
+        obstacles.append(f"jobs that ask for {some(asked_for)} by name")
+    return obstacles
 
 
 def some(items: Iterable[str]) -> str:
     """The first few of a list, and how many more there are."""
-    whole = list(items)
-    rest = len(whole) - _SHOWN
-    return ", ".join(whole[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+    names = list(items)
+    hidden = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {hidden} more" if hidden > 0 else "")

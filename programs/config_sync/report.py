@@ -1,6 +1,6 @@
-"""What the sidecar knows of the files, as JSON over HTTP: GET /files, for the NodeSet controller. And since when slurmctld has its keys.
+"""Serves what the sidecar knows of the files, as JSON over HTTP: GET /files. Also since when slurmctld has its keys.
 
-It says which files it speaks of by their content (slurm/files.py), and has no secret: slurmctld's words are of files that every node has.
+It names files by their content (slurm/files.py). It has no secret: slurmctld's messages are about files that every node has.
 """
 
 import contextlib
@@ -28,12 +28,12 @@ LIVE = "live"
 
 
 def find_keys(claim: Path = copies.CLAIM) -> dict[str, float]:
-    """Since when slurmctld has its keys, in seconds since 1970. programs/slurmctld leaves a note of each one that is new."""
-    found: dict[str, float] = {}
+    """Since when slurmctld has its keys, in seconds since 1970. programs/slurmctld leaves a file for each new one."""
+    since: dict[str, float] = {}
     for name in ("munge", "jwt"):
         with contextlib.suppress(OSError):
-            found[name] = (claim / f"conf.{name}-key").stat().st_mtime
-    return found
+            since[name] = (claim / f"conf.{name}-key").stat().st_mtime
+    return since
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Report:
 
 
 class Desk:
-    """Has the latest report, and gives it to whoever asks."""
+    """Holds the latest report, and serves it."""
 
     def __init__(self) -> None:
         self.report = Report()

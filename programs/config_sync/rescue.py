@@ -1,10 +1,7 @@
-"""Has jobs start again that slurmctld told no node of: looks for them after each start of slurmctld's process. See untold.
+"""Restarts jobs that slurmctld told no node of: looks for them after each start of slurmctld's process (see untold).
 
-Only a job that already waits at the first look after such a start can be lost: the new process tells the nodes of every later one. The
-sidecar watches each of these jobs until it waits no more, or has waited for longer than the prologs of its nodes may take.
-
-The sidecar stores nothing: after a restart, it watches from the beginning. If it is killed between two writes, at most one job keeps a
-right to be requeued that the sidecar lent it. The job's AdminComment notes that, and the next run takes the right back.
+The sidecar stores nothing. If it is killed between two writes, at most one job keeps a right to be requeued that the sidecar lent it. The
+job's AdminComment notes that, and the next run takes the right back.
 """
 
 import time
@@ -25,7 +22,7 @@ _AT_ONCE = 20
 
 
 class Rescue:
-    """The jobs that are watched since slurmctld's last start, and what was said of them."""
+    """The jobs that already waited at the first look after slurmctld's last start. The new process tells the nodes of every later job."""
 
     def __init__(self, say: Callable[[str], None], slack_s: float = SLACK_S, clock: Callable[[], float] = time.monotonic) -> None:
         self._say, self._slack_s, self._clock = say, slack_s, clock
@@ -38,7 +35,7 @@ class Rescue:
         self._may_have_lent = True
 
     def look(self) -> None:
-        """Looks where that is due. What cannot be read or done now is tried again."""
+        """Looks if it is due. What cannot be read or done now is tried again."""
         if self._clock() < self._look_at:
             return
         try:
@@ -78,8 +75,8 @@ class Rescue:
             self._deal_with(ripe, int(boot))
 
     def _deal_with(self, waiting: list[Job], boot: int) -> None:
-        """What was refused or cannot be known now is tried again when as much time has passed once more. Raises SlurmError."""
-        nodes = {name: each.state for name, each in slurm.read_slurmds().items()} if waiting else {}
+        """A job that is refused or unclear is tried again after the same time. Raises SlurmError."""
+        nodes = {name: slurmd.state for name, slurmd in slurm.read_slurmds().items()} if waiting else {}
         for job in [job for job in waiting if untold.all_nodes_answer(job, nodes)][:_AT_ONCE]:
             self._since[job.run] = self._clock()
             try:
@@ -113,7 +110,7 @@ class Rescue:
         slurm.note(job.id, untold.noted(job.admin_comment, untold.AGAIN), may_requeue=False if is_lent else None)
 
     def _take_back(self) -> None:
-        """Takes back what a run that was killed, or was refused a write, has lent. Reads all jobs, so only where that may be."""
+        """Takes back what a run that was killed, or refused a write, has lent. Reads all jobs, so only if there may be something."""
         try:
             for job in untold.find_lent(slurm.read_started("")):
                 if job.run not in self._since:
@@ -123,7 +120,7 @@ class Rescue:
             self._tell("lent", f"whether jobs have the right to be requeued by Slipway alone is looked at again ({error})")
 
     def _tell(self, kind: str, text: str) -> None:
-        """Says it, unless it was the last thing said of its kind."""
+        """Logs a text, unless it was the last one of its kind."""
         if self._said.get(kind) != text:
             self._say(text)
         self._said[kind] = text

@@ -1,13 +1,7 @@
-"""Sidecar of slurmctld: when the kubelet swaps the files in /etc/slurm, has slurmctld read them, and says how it went: also over HTTP (see
-report), and once more when every slurmd that answers has them (see slurmds).
+"""Sidecar of slurmctld: when the kubelet swaps the files in /etc/slurm, it has slurmctld read them, and reports how far they are.
 
-slurmctld takes over a good configuration and keeps its old one when it cannot; jobs run on either way, except where a node or a partition
-goes (see closing), or a node gets another size: such a node keeps its size until no job can be on it (see sizes). slurmctld has a copy on
-the claim, which gets a version only when that may be taken over: else its next start would take what its reconfigure may not. Until
-slurmctld has taken a copy, a second link beside it names the one before: whichever starts next, slurmctld's program or this one, goes back
-to that. Where slurmds end over files that slurmctld has taken, it gets the copy before again, and these files are tried once more when the
-slurmds answer again: they may have gone by chance. Jobs that slurmctld lost on the way start again (see rescue).
-`python3 -m programs.config_sync.run`, as SlurmUser.
+`python3 -m programs.config_sync.run`, as SlurmUser. docs/design.md explains why files wait, why some nodes keep their size, and when
+slurmctld gets an earlier copy again.
 """
 
 import contextlib
@@ -71,13 +65,13 @@ class Sync:
         self._said = ""
 
     def tell(self, text: str) -> None:
-        """Says it, unless it was the last thing said."""
+        """Logs a text, unless it was the last one."""
         if text != self._said:
             say(text)
         self._said = text
 
     def attempt(self, version: Path) -> float | None:
-        """Takes the files of a version over if that may be; gives None then, else the seconds until the next attempt."""
+        """Takes the files of a version over if possible. Returns None then, else the seconds until the next attempt."""
         self._told = None
         files = _hash(version)
         try:
@@ -119,9 +113,9 @@ class Sync:
                 self._sizes_at = time.monotonic() + _REFUSED_S
             else:
                 self._hold("", frozenset())
-                words = f"slurmctld refused Slurm's changed files and runs with the old ones: {refusal}"
-                self._desk.report = Report(files, report.REFUSED, words)
-                note_refusal(words)
+                message = f"slurmctld refused Slurm's changed files and runs with the old ones: {refusal}"
+                self._desk.report = Report(files, report.REFUSED, message)
+                note_refusal(message)
             self.tell(f"REFUSED: slurmctld keeps its old configuration, the files of {version} are no good: {refusal}{closed}")
             return _REFUSED_S
         except (OSError, SlurmError) as error:
@@ -133,8 +127,8 @@ class Sync:
         note_refusal(None)
         self._hold(files, held)
         self.tell(f"slurmctld runs with the files of {version}")
-        words = f"slurmctld runs with these files; slurmds take them now{self._words_of_held}"
-        self._desk.report = Report(files, report.SPREADING, words, fold(held))
+        message = f"slurmctld runs with these files; slurmds take them now{self._words_of_held}"
+        self._desk.report = Report(files, report.SPREADING, message, fold(held))
         # The pod of a node that is drained or off may go, whatever the files are.
         answered = frozenset(
             name for name in reading.starts if is_registered(reading.nodes[name]) and not may_be_removed(reading.nodes[name])
@@ -145,10 +139,10 @@ class Sync:
         return None
 
     def look(self) -> float | None:
-        """Looks which slurmds have the files that slurmctld has taken, once that is due, and has slurmctld tell them again if need be.
+        """Looks, if it is due, which slurmds have the files that slurmctld has taken, and has slurmctld tell them again if necessary.
 
-        Gives the seconds until the files are to be tried again: where slurmctld had to be given those before, and where a node that keeps
-        its size is free now.
+        Returns the seconds until the files are to be tried again: if slurmctld had to get the old ones, or a node that keeps its size is
+        free now.
         """
         now = time.monotonic()
         if self._told is None or now < self._look_at:
@@ -156,11 +150,11 @@ class Sync:
         age_s = now - self._taken_at
         self._look_at = now + slurmds.look_after_s(age_s)
         try:
-            found = slurm.read_slurmds()
-            told = self._told = slurmds.note_done(found, self._told)
-            behind, silent = slurmds.find_behind(found, told), slurmds.find_silent(found, told)
-            lost = slurmds.find_lost(found, told)
-            how_far = slurmds.describe(behind, len(slurmds.find_awaited(found)), silent)
+            slurmds_now = slurm.read_slurmds()
+            told = self._told = slurmds.note_done(slurmds_now, self._told)
+            behind, silent = slurmds.find_behind(slurmds_now, told), slurmds.find_silent(slurmds_now, told)
+            lost = slurmds.find_lost(slurmds_now, told)
+            how_far = slurmds.describe(behind, len(slurmds.find_awaited(slurmds_now)), silent)
             is_late = slurmds.is_late(told, time.time())
             if is_late and slurmds.are_files_at_fault(lost, told) and self._previous and may_go_back(self._previous):
                 self._told = None
@@ -171,20 +165,20 @@ class Sync:
                 return self._give_back(self._desk.report.files, self._previous, why)
             if slurmds.is_to_be_told_again(behind, told, time.time()):
                 self.tell(f"slurmctld tells all slurmds again; {how_far}")
-                told = self._told = slurmds.tell_again(found, told, time.time())
+                told = self._told = slurmds.tell_again(slurmds_now, told, time.time())
                 is_late = False
                 slurm.reconfigure()
         except SlurmError as error:
             self.tell(f"which slurmds have the files is not known yet ({error})")
             return None
-        words = f"slurmctld runs with these files; {how_far}{self._words_of_held}"
+        message = f"slurmctld runs with these files; {how_far}{self._words_of_held}"
         if behind and is_late:
-            words += f". Read the log of {behind[0]}: container slurmd of its pod. A slurmd that is started again takes the files"
+            message += f". Read the log of {behind[0]}: container slurmd of its pod. A slurmd that is started again takes the files"
         has_all = not behind and (is_late or not lost)
         state = report.LIVE if has_all else report.BEHIND if is_late else report.SPREADING
         if state != report.SPREADING and state != self._desk.report.state:
-            self.tell(f"{words} ({age_s:.1f} s after slurmctld)")
-        self._desk.report = Report(self._desk.report.files, state, words, fold(self._held))
+            self.tell(f"{message} ({age_s:.1f} s after slurmctld)")
+        self._desk.report = Report(self._desk.report.files, state, message, fold(self._held))
         if has_all:
             self._previous = None
             copies.remove_other_copies(copies.ACCEPTED.readlink().name)
@@ -194,15 +188,15 @@ class Sync:
         return None
 
     def _look_at_held(self, now: float) -> float | None:
-        """Looks whether a node that keeps its size is free by now: gives 0 then, so that the files are tried again at once; else None."""
+        """Returns 0 if a node that keeps its size is free by now, so that the files are tried again at once; else None."""
         if not self._held or now < self._sizes_at or now - self._taken_at < _RESIZE_S:
             return None
         self._sizes_at = now + _SIZES_S
         try:
-            found = slurm.read_slurmds()
+            slurmds_now = slurm.read_slurmds()
         except SlurmError:
             return None
-        return 0.0 if any(name not in found or may_be_removed(found[name].state) for name in self._held) else None
+        return 0.0 if any(name not in slurmds_now or may_be_removed(slurmds_now[name].state) for name in self._held) else None
 
     def _hold(self, files: str, held: frozenset[str]) -> None:
         self._held, self._held_of = held, files if held else ""
@@ -217,7 +211,7 @@ class Sync:
         return f"; {nodes}: {some(sorted(self._held))}" if self._held else ""
 
     def _takes_second_chance(self, files: str) -> bool:
-        """True once, when all slurmds that were lost over files answer again."""
+        """True once, when all slurmds that were lost over the files answer again."""
         chosen, lost = self._chance
         if chosen != files or not lost:
             return False
@@ -229,15 +223,15 @@ class Sync:
         self._chance = files, frozenset()
         return True
 
-    def _refuse(self, files: str, words: str) -> float:
-        """Says why slurmctld does not run with the files; gives the seconds until they are looked at again."""
-        note_refusal(words)
-        self._desk.report = Report(files, report.REFUSED, words)
-        self.tell(f"REFUSED: {words}")
+    def _refuse(self, files: str, message: str) -> float:
+        """Reports why slurmctld does not run with the files. Returns the seconds until the next look at them."""
+        note_refusal(message)
+        self._desk.report = Report(files, report.REFUSED, message)
+        self.tell(f"REFUSED: {message}")
         return _REFUSED_S
 
     def _give_back(self, files: str, good: Path, why: str) -> float:
-        """Has slurmctld run with a copy from before; gives the seconds until it is looked at again. May be cut off and repeated."""
+        """Has slurmctld run with an earlier copy. Returns the seconds until the next look. May be cut off and repeated."""
         self._hold("", frozenset())
         try:
             copies.note_bad(files, good)
@@ -257,7 +251,7 @@ class Sync:
 
 
 def _hash(version: Path) -> str:
-    """What the files are called by; empty when they cannot be read, which is found again when they are judged."""
+    """Identifies the files; empty if they cannot be read, which is found again when they are judged."""
     try:
         return content_hash({file.name: file.read_bytes() for file in version.iterdir() if not file.name.startswith("..")})
     except OSError:
@@ -265,8 +259,8 @@ def _hash(version: Path) -> str:
 
 
 def _forget_places(folder: Path, reading: Reading) -> list[str]:
-    """Has slurmctld forget the places of nodes that it would not start with beside a topology.yaml: each is unplaced until the NodeSet
-    controller says where it is. Gives these nodes. Raises OSError, SlurmError."""
+    """Has slurmctld forget the places of nodes with which it would not start beside a topology.yaml. The NodeSet controller places these
+    nodes again. Returns them. Raises OSError, SlurmError."""
     nodes = topology.find_misplaced(folder, reading.places)
     if nodes:
         slurm.forget_places(nodes)
@@ -274,7 +268,7 @@ def _forget_places(folder: Path, reading: Reading) -> list[str]:
 
 
 def note_refusal(words: str | None) -> None:
-    """Leaves the words of a refusal for the probe, or takes them away. It is a message only: one that cannot be left is in the log."""
+    """Writes a refusal for the probe, or removes it. Errors are ignored, as the message is also in the log."""
     with contextlib.suppress(OSError):
         if words is None:
             REFUSED.unlink(missing_ok=True)
@@ -283,7 +277,7 @@ def note_refusal(words: str | None) -> None:
 
 
 def _version() -> Path:
-    """The folder that the files are in now: the kubelet swaps this link last, in one step."""
+    """The folder of the present files: the kubelet swaps this link last, in one step."""
     link = OFFERED / "..data"
     return link.resolve() if link.exists() else OFFERED
 

@@ -1,6 +1,6 @@
-"""Slurm as the sidecar reaches it: what slurmctld has, names that hostlists stand for, and the few writes. Thin: it decides nothing.
+"""Slurm as the sidecar uses it: readings, hostlists and the few writes. Thin: it decides nothing.
 
-Every call has a deadline. Whatever cannot be read is a `SlurmError`, never an empty answer.
+Every call has a deadline. What cannot be read is a `SlurmError`, never an empty answer.
 """
 
 import contextlib
@@ -76,7 +76,7 @@ def read_slurmds() -> dict[str, Slurmd]:
 
 
 def expand(hostlists: Iterable[str]) -> frozenset[str]:
-    """The names that hostlists stand for, by Slurm's own parser. Raises SlurmError for lists that it does not expand."""
+    """The names in hostlists, by Slurm's own parser. Raises SlurmError for lists that it does not expand."""
     text = ",".join(dict.fromkeys(hostlists))
     if not text:
         return frozenset()
@@ -107,25 +107,24 @@ def forget_places(nodes: Iterable[str]) -> None:
 
 
 def reconfigure() -> None:
-    """Has slurmctld read its files. Raises Refused when it keeps the old ones, SlurmError when it does not answer."""
+    """Has slurmctld read its files. Raises Refused if it keeps the old ones, SlurmError if it does not answer."""
     try:
         _call("scontrol", "reconfigure", timeout_s=_RECONFIGURE_S)
     except SlurmError as error:
-        words = str(error)
-        if any(each in words for each in ("Unable to contact", "timed out", "did not answer")):
+        message = str(error)
+        if any(phrase in message for phrase in ("Unable to contact", "timed out", "did not answer")):
             raise
-        raise Refused(words) from None
+        raise Refused(message) from None
 
 
 def read_config() -> dict[str, str]:
-    """What slurmctld runs with, by key, and BOOT_TIME, when its process started, in seconds since 1970. Raises SlurmError."""
+    """slurmctld's settings by key, and BOOT_TIME: when its process started, in seconds since 1970. Raises SlurmError."""
     lines = _call("scontrol", "show", "config", timeout_s=_LOOK_S, env=_SECONDS).splitlines()
     return {key.strip(): value.strip() for key, equals, value in (line.partition("=") for line in lines) if equals}
 
 
 def read_started(state: str, job: str = "") -> tuple[untold.Job, ...]:
-    """The jobs in a state, or all that have not ended, by what tells whether a node knows of them. Raises SlurmError: also where a job that
-    is asked for has gone."""
+    """The jobs in a state, or all that have not ended. Raises SlurmError, also if a job that is asked for has gone."""
     chosen = [*([f"--states={state}"] if state else []), *([f"--jobs={job}"] if job else [])]
     end_of_field = random_word()
     try:
@@ -135,9 +134,9 @@ def read_started(state: str, job: str = "") -> tuple[untold.Job, ...]:
 
 
 def read_known(jobs: Iterable[str]) -> frozenset[str]:
-    """Of these jobs, by their numbers, those of which a node knows a step. squeue has steps of which no node was told, too.
+    """The numbers of those jobs of which a node knows a step. squeue lists steps of which no node was told, too.
 
-    Raises SlurmError: also where a node could not be asked, which sstat says on standard error alone.
+    Raises SlurmError, also if a node could not be asked, which sstat reports on standard error only.
     """
     command = ("sstat", "--noheader", "--parsable2", "--allsteps", "--pidformat", f"--jobs={','.join(jobs)}")
     lines = call(*command, timeout_s=_LOOK_S, is_silence_wanted=True).splitlines()
@@ -150,13 +149,13 @@ def requeue(job: str) -> None:
 
 
 def note(job: str, comment: str, may_requeue: bool | None = None) -> None:
-    """Writes a job's AdminComment, and in the same step whether it may be requeued."""
+    """Writes a job's AdminComment, and in the same step whether the job may be requeued."""
     right = [] if may_requeue is None else [f"Requeue={may_requeue:d}"]
     _call("scontrol", "update", f"JobId={job}", f"AdminComment={comment}", *right)
 
 
 def end(job: str, words: str) -> None:
-    """Ends a job that somebody's srun or salloc waits for; that prints the words first."""
+    """Ends a job for which somebody's srun or salloc waits, which prints the words first."""
     with contextlib.suppress(SlurmError):  # nobody waits any more
         _call("scontrol", "notify", job, words)
     _call("scancel", "--state=RUNNING", job)

@@ -1,9 +1,7 @@
 """Which slurmds have the files that slurmctld has taken, and when to look and to tell them again. Pure.
 
-slurmctld sends changed files to each slurmd. A slurmd that takes them executes its own program again and registers anew. At a reconfigure,
-slurmctld forgets when each slurmd started; so a start that it knows again, and that is another than before, says that the slurmd has the
-files. A slurmd that could not be reached is not told again: back in service, it still has the old files and takes the new ones at the
-next reconfigure. Until slurmctld finds it silent, it is IDLE (measured on 26.05.5; 50 slurmds on one machine took the files in 0.6 s).
+At a reconfigure, slurmctld forgets when each slurmd started. So a start that it knows again, other than before, shows that the slurmd has
+the files. A slurmd that could not be reached keeps the old files until the next reconfigure.
 """
 
 from collections import Counter
@@ -46,24 +44,24 @@ class Told:
 
 
 def starts_of(slurmds: Mapping[str, Slurmd]) -> dict[str, int]:
-    """When those that are known have started."""
-    return {name: each.started for name, each in slurmds.items() if each.started is not None}
+    """When each slurmd with a known start has started."""
+    return {name: slurmd.started for name, slurmd in slurmds.items() if slurmd.started is not None}
 
 
 def note_done(slurmds: Mapping[str, Slurmd], told: Told) -> Told:
-    """With the slurmds that have the files by now."""
-    found = {name for name, each in slurmds.items() if _has_files(each.started, told.before.get(name), told.at)}
-    return replace(told, done=told.done | found)
+    """`told` with the slurmds that have the files by now."""
+    ready = {name for name, slurmd in slurmds.items() if _has_files(slurmd.started, told.before.get(name), told.at)}
+    return replace(told, done=told.done | ready)
 
 
 def tell_again(slurmds: Mapping[str, Slurmd], told: Told, now: float) -> Told:
-    """After slurmctld was asked to tell them once more; those that have the files are not waited for again."""
+    """`told` after slurmctld was asked to tell them once more. Slurmds that have the files are not awaited again."""
     return replace(told, at=now, before={**told.before, **starts_of(slurmds)}, twice=told.twice | set(find_behind(slurmds, told)))
 
 
 def find_awaited(slurmds: Mapping[str, Slurmd]) -> list[str]:
     """Nodes whose slurmd answers. Any other fetches the files when it starts."""
-    return sorted(name for name, each in slurmds.items() if is_registered(each.state))
+    return sorted(name for name, slurmd in slurmds.items() if is_registered(slurmd.state))
 
 
 def find_behind(slurmds: Mapping[str, Slurmd], told: Told) -> list[str]:
@@ -73,7 +71,7 @@ def find_behind(slurmds: Mapping[str, Slurmd], told: Told) -> list[str]:
 
 def find_silent(slurmds: Mapping[str, Slurmd], told: Told) -> list[str]:
     """Nodes whose slurmd does not answer now, and may come back with the files that it had."""
-    gone = [name for name, each in slurmds.items() if not is_registered(each.state) and not waits_for_power(each.state)]
+    gone = [name for name, slurmd in slurmds.items() if not is_registered(slurmd.state) and not waits_for_power(slurmd.state)]
     return sorted(name for name in gone if name not in told.done)
 
 
@@ -83,32 +81,32 @@ def find_lost(slurmds: Mapping[str, Slurmd], told: Told) -> list[str]:
 
 
 def are_files_at_fault(lost: list[str], told: Told) -> bool:
-    """True when more than half of a node set's slurmds were lost: a gres.conf that does not match ends each of them as it starts. Fewer
-    may have been lost by chance."""
+    """True if more than half of a node set's slurmds were lost: a gres.conf that does not match ends each of them. Fewer may be lost by
+    chance."""
     before, gone = (Counter(name.rpartition("-")[0] for name in names) for names in (told.answered, lost))
     return any(2 * count > before[name] for name, count in gone.items())
 
 
 def is_to_be_told_again(behind: list[str], told: Told, now: float) -> bool:
-    """True when slurmds have stayed behind for long, and another word may help them."""
+    """True if slurmds have been behind for long, and telling them again may help."""
     return is_late(told, now) and not told.twice.issuperset(behind)
 
 
 def is_late(told: Told, now: float) -> bool:
-    """True when slurmds have had the time to take the files."""
+    """True if slurmds have had the time to take the files."""
     return now - told.at >= AGAIN_S
 
 
 def look_after_s(age_s: float) -> float:
-    """Seconds until the next look, so many seconds after the files were taken: often at first, seldom for those that stay behind."""
+    """Seconds until the next look, `age_s` seconds after the files were taken: often at first, seldom for slurmds that stay behind."""
     return _SOON_S if age_s < 10 else _LATER_S if age_s < 4 * AGAIN_S else _SELDOM_S
 
 
 def describe(behind: list[str], awaited: int, silent: list[str]) -> str:
     """How far the files are, for people."""
     have = f"all {awaited} slurmds that answer have them" if awaited else "no slurmd answers"
-    words = f"{len(behind)} of {awaited} slurmds do not have them yet: {some(behind)}" if behind else have
-    return words + (f"; of silent slurmds nothing is known: {some(silent)}" if silent else "")
+    message = f"{len(behind)} of {awaited} slurmds do not have them yet: {some(behind)}" if behind else have
+    return message + (f"; of silent slurmds nothing is known: {some(silent)}" if silent else "")
 
 
 def _has_files(started: int | None, before: int | None, told_at: float) -> bool:

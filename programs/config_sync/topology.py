@@ -1,5 +1,4 @@
-"""Which nodes are placed where a topology.yaml has nothing. slurmctld refuses such files, and ends at each start with them: its state has
-the places (measured on 26.05)."""
+"""Finds nodes that are placed where topology.yaml has nothing: slurmctld refuses such files, and does not start with them (26.05)."""
 
 from collections.abc import Mapping
 from pathlib import Path

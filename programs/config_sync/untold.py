@@ -1,12 +1,7 @@
-"""Jobs that slurmctld gave nodes and then told no node of, and what becomes of them. Pure.
+"""Jobs that slurmctld gave nodes without telling any node, and what becomes of them (docs/design.md). Pure.
 
-What slurmctld starts between the word to read its files and its new process may be lost on the way: the new process has the job as RUNNING
-with the reason Prolog, and waits for a prolog that no node was asked for. It waits for ever, and so does the job's srun (measured on
-26.05.5). Such a job has run nothing: a batch job can start once more without harm, also one with --no-requeue. srun and salloc cannot be
-requeued: theirs end, with words.
-
-Unknown is busy. A job is left alone unless it was seen to wait for longer than its nodes' prologs may take, all its nodes answer, and none
-of them knows any step of it: a node that was told has at least the extern step by then.
+Unknown is busy. A job is left alone unless it has waited for longer than its nodes' prologs may take, all its nodes answer, and none of
+them knows any step of it: a node that was told has at least the extern step by then.
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -44,7 +39,7 @@ class Job:
 
     @property
     def run(self) -> tuple[str, int | None]:
-        """This start of the job, and no later one."""
+        """Identifies this start of the job, and no later one."""
         return self.number, self.started
 
 
@@ -84,23 +79,23 @@ def find_waiting(jobs: Iterable[Job], boot: int) -> tuple[Job, ...]:
 
 
 def all_nodes_answer(job: Job, nodes: Mapping[str, NodeState]) -> bool:
-    """True when each of the job's nodes is there and answers."""
+    """True if each of the job's nodes exists and answers."""
     return all(name in nodes and is_registered(nodes[name]) for name in job.nodes)
 
 
 def is_lost(job: Job, known: Container[str]) -> bool:
-    """True for a job of which no node knows a step; `known` are the numbers of jobs of which one does. Parts of heterogeneous jobs are not
-    judged by themselves."""
+    """True for a job of which no node knows a step; `known` are the numbers of jobs with one. Parts of heterogeneous jobs are not judged
+    alone."""
     return not job.is_part and job.number not in known
 
 
 def find_lent(jobs: Iterable[Job]) -> tuple[Job, ...]:
-    """Jobs that a run which was killed has lent the right to be requeued."""
+    """Jobs that a killed run has lent the right to be requeued."""
     return tuple(job for job in jobs if job.may_requeue and read_marks(job.admin_comment).lent_requeue)
 
 
 def needs_right(job: Job) -> bool:
-    """True where a job may be requeued by no right of its own."""
+    """True if a job has no right of its own to be requeued."""
     return not job.may_requeue or read_marks(job.admin_comment).lent_requeue
 
 
@@ -110,7 +105,7 @@ def lending(comment: str) -> str:
 
 
 def noted(comment: str, text: str = "") -> str:
-    """The AdminComment with what became of the job, after what others have written; no right is lent any more."""
+    """The AdminComment with `text` after what others have written, and without a lent right."""
     marks = read_marks(comment)
     parts = [marks.text, *([text] if text not in marks.text else [])]
     return write_marks(replace(marks, text="; ".join(filter(None, parts)), lent_requeue=False))

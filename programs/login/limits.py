@@ -1,8 +1,8 @@
-"""What a user may use of a login pod. Prepares /run/slipway/cgroup, which only root enters: slipway-login-session makes a group for each
-user there, below the pod's own. Where the container may not (it has CAP_SYS_ADMIN for the shared root only), pam_limits takes their place.
+"""Limits each user of a login pod: with a cgroup below the pod's own, or with pam_limits where the container may not make cgroups.
 
-The limits are lines of /etc/slipway/login/limits: cpus=, memoryMiB=, tasks=. Changed ones count from a user's next login. `python3 -m
-programs.login.limits` writes those of pam_limits again.
+Only root enters /run/slipway/cgroup, where slipway-login-session makes the users' groups. The limits are lines of
+/etc/slipway/login/limits: cpus=, memoryMiB=, tasks=. Changed ones count from a user's next login. `python3 -m programs.login.limits`
+rewrites those of pam_limits.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ say = teller("slipway-login")
 
 
 def prepare() -> None:
-    """Groups of users' own, or pam_limits. Raises OSError where neither can be."""
+    """Prepares cgroups of users, or pam_limits. Raises OSError if neither works."""
     TOP.mkdir(mode=0o700, exist_ok=True)
     TOP.chmod(0o700)
     is_v2 = (_CGROUPS / "cgroup.controllers").is_file()
@@ -49,7 +49,7 @@ def prepare() -> None:
 
 
 def write_pam_limits() -> bool:
-    """For pam_limits, and again when the limits change. False where they cannot be read, and those read before stay. Raises OSError.
+    """Writes the limits for pam_limits. False if they cannot be read, and earlier ones stay. Raises OSError.
 
     Slurm must not carry these limits on to jobs: slurm.conf, PropagateResourceLimitsExcept.
     """
@@ -65,9 +65,9 @@ def write_pam_limits() -> bool:
         limits = UNREADABLE_LIMITS
     most_bytes = _most(resource.RLIMIT_AS)
     text = render_pam_limits(limits, _most(resource.RLIMIT_NPROC), None if most_bytes is None else most_bytes // 1024)
-    made = _PAM.with_name(f"{_PAM.name}.new")
-    made.write_text(text)
-    made.replace(_PAM)
+    new_file = _PAM.with_name(f"{_PAM.name}.new")
+    new_file.write_text(text)
+    new_file.replace(_PAM)
     return True
 
 
@@ -89,7 +89,7 @@ def _prepare_v2() -> None:
 
 
 def _show_writable(source: Path, target: Path, controller: str) -> None:
-    """The container's cgroups are mounted read-only, and stay so; this is a second mount."""
+    """Mounts the container's cgroups a second time, writable: the first mount is read-only, and stays so."""
     groups, mounts = (Path(f"/proc/self/{name}").read_text(errors="replace") for name in ("cgroup", "mountinfo"))
     if not shows_own_group(groups, mounts, str(source.resolve()), controller):
         raise OSError("the mount shows more than this container")

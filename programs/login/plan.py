@@ -1,4 +1,4 @@
-"""Decides what a login node shows and limits, and what follows from the end of its sshd. Pure."""
+"""Decides what a login node shows and limits, and what follows when its sshd ends. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -40,9 +40,9 @@ def plan_end(is_stopping: bool, sessions: int) -> Next:
 
 
 def render_partitions(lines: str) -> str:
-    """The table that sessions show. A line is `main|2|idle~`: Slurm's own word for these nodes, so that a drained one is not idle.
+    """The table that sessions show. A line is `main|2|idle~`, with Slurm's own state of these nodes, so that a drained one is not idle.
 
-    Idle is what can take a job: a node that power saving has off (~), or has on its way (% #), too; one that is silent (*) or reboots not.
+    Idle nodes can take a job, also if they are powered down (~) or being powered (% #). Nodes that are silent (*) or reboot cannot.
     """
     counts: dict[str, list[int]] = {}
     for line in lines.splitlines():
@@ -64,7 +64,7 @@ def render_partitions(lines: str) -> str:
 
 
 def render_jobs(metrics: str) -> str:
-    """A line for each user with jobs: name, running, waiting. A line of slurmctld's is `slurm_user_jobs_running{username="alice"} 2`."""
+    """A line for each user with jobs: name, running, waiting. slurmctld's lines are `slurm_user_jobs_running{username="alice"} 2`."""
     users: dict[str, dict[str, int]] = {}
     for kind, user, number in _USER_JOBS.findall(metrics):
         users.setdefault(user, {})[kind] = int(float(number))
@@ -72,9 +72,9 @@ def render_jobs(metrics: str) -> str:
 
 
 def read_limits(text: str) -> dict[str, int] | None:
-    """The limits by name: `cpus`, `memoryMiB`, `tasks`; None for a text that is no list of limits."""
-    found = [_LIMIT.fullmatch(line) for line in text.splitlines() if line]
-    return None if None in found else {limit[1]: int(limit[2]) for limit in found if limit}
+    """The limits by name: `cpus`, `memoryMiB`, `tasks`; None for a text that is not a list of limits."""
+    matches = [_LIMIT.fullmatch(line) for line in text.splitlines() if line]
+    return None if None in matches else {limit[1]: int(limit[2]) for limit in matches if limit}
 
 
 def group_folders(uid: int, is_v2: bool) -> list[str]:
@@ -83,7 +83,7 @@ def group_folders(uid: int, is_v2: bool) -> list[str]:
 
 
 def cgroup_files(uid: int, is_v2: bool, limits: Mapping[str, int]) -> dict[str, str]:
-    """The files of a user's groups that set limits, below /run/slipway/cgroup, with their values. A limit that is not given is lifted."""
+    """The files of a user's groups that set limits, below /run/slipway/cgroup, with their values. A missing limit is lifted."""
     cpu, memory, pids = group_folders(uid, is_v2) * (3 if is_v2 else 1)
     none = "max" if is_v2 else "-1"
     quota, bytes_, tasks = f"{cpu}/cpu.cfs_quota_us", f"{memory}/memory.limit_in_bytes", f"{pids}/pids.max"
@@ -97,10 +97,10 @@ def cgroup_files(uid: int, is_v2: bool, limits: Mapping[str, int]) -> dict[str, 
 
 
 def render_message(cluster: str, jobs: str | None, age_s: int, user: str) -> str:
-    """What a session shows of the cluster: `cluster` and `jobs` as `render_partitions` and `render_jobs` gave them `age_s` seconds ago;
-    `jobs` is None where these are nobody's to see.
+    """What a session shows of the cluster. `cluster` and `jobs` are from `render_partitions` and `render_jobs`, `age_s` seconds ago; `jobs`
+    is None if users may not see jobs.
 
-    Raises ValueError for a line of jobs that is none.
+    Raises ValueError for a malformed line of jobs.
     """
     running, waiting = 0, 0
     for line in (jobs or "").splitlines():
@@ -109,12 +109,12 @@ def render_message(cluster: str, jobs: str | None, age_s: int, user: str) -> str
             running, waiting = int(its_running), int(its_waiting)
     age = f"The cluster as it was {age_s} s ago; slurmctld has not answered since.\n" if age_s > STATE_IS_OLD_S else ""
     more = "More: sinfo, squeue --me; ssh NODE goes where a job of yours runs."
-    own = f"Your jobs: {running} running, {waiting} waiting. " if jobs is not None else ""
-    return f"{age}{cluster}{own}{more}\n"
+    own_jobs = f"Your jobs: {running} running, {waiting} waiting. " if jobs is not None else ""
+    return f"{age}{cluster}{own_jobs}{more}\n"
 
 
 def render_pam_limits(limits: Mapping[str, int], most_tasks: int | None, most_kib: int | None) -> str:
-    """What pam_limits reads: tasks of each user, and the address space of each process. A share of CPUs is nothing that it knows.
+    """Lines for pam_limits: tasks of each user, and the address space of each process. pam_limits has no share of CPUs.
 
     Each is at most what the pod itself may have (None: no limit), else pam_limits would refuse every session.
     """
@@ -128,21 +128,21 @@ def render_pam_limits(limits: Mapping[str, int], most_tasks: int | None, most_ki
 
 
 def shows_own_group(groups: str, mounts: str, point: str, controller: str) -> bool:
-    """True when a mount shows the container's own group and nothing above: the groups made there must not be the machine's.
+    """True if a mount shows the container's own group and nothing above: groups made there must not be the machine's.
 
     `groups` is /proc/self/cgroup, `mounts` /proc/self/mountinfo, `point` where the mount is; `controller` is empty for v2.
     """
     rows = [line.split(":", 2) for line in groups.splitlines()]
-    own = [path for number, names, path in rows if (controller in names.split(",") if controller else number == "0")]
-    fields = [line.split() for line in mounts.splitlines()]
-    shown = [words[3] for words in fields if words[4] == point]
-    return len(own) == 1 and own[0] != "" and shown[-1:] == own
+    own_groups = [path for number, names, path in rows if (controller in names.split(",") if controller else number == "0")]
+    mount_rows = [line.split() for line in mounts.splitlines()]
+    shown = [row[3] for row in mount_rows if row[4] == point]
+    return len(own_groups) == 1 and own_groups[0] != "" and shown[-1:] == own_groups
 
 
 def may_set_capabilities(status: str) -> bool:
-    """True when /proc/self/status shows that this container may have SETPCAP."""
-    found = re.search(r"^CapBnd:\s*([0-9a-f]+)$", status, re.MULTILINE)
-    return bool(found and int(found[1], 16) >> 8 & 1)
+    """True if /proc/self/status shows that this container may have SETPCAP."""
+    match = re.search(r"^CapBnd:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    return bool(match and int(match[1], 16) >> 8 & 1)
 
 
 def _at_most(value: int, most: int | None) -> int:

@@ -1,6 +1,6 @@
-"""Folders that the members of an account share: /etc/slipway/login/projects names each with its group, and what is missing is made.
+"""Makes folders that members of an account share: a line of /etc/slipway/login/projects is a path and its group.
 
-A folder that is there stays as it is, and one that is no longer named stays, too. Made by root with the mode 2770, in one step.
+Folders that exist stay as they are, also those that are no longer listed. root makes them with mode 2770, in one step.
 """
 
 import contextlib
@@ -51,44 +51,44 @@ def read_projects(text: str) -> list[Project]:
 
 
 def plan_projects(wanted: list[Project], found: Mapping[str, Found], gids: Mapping[str, int]) -> tuple[list[Make], list[str]]:
-    """What to make, and what an administrator has to see to. `found` has the folders that exist, `gids` the groups that are known."""
+    """What to make, and notes for an administrator. `found` has the folders that exist, `gids` the groups that are known."""
     makes: list[Make] = []
     notes: list[str] = []
     for project in wanted:
-        there, gid = found.get(project.path), gids.get(project.group)
+        folder, gid = found.get(project.path), gids.get(project.group)
         if gid is None:
             notes.append(f"{project.path} needs group {project.group}, which nobody knows here")
-        elif there is None:
+        elif folder is None:
             makes.append(Make(project.path, gid))
-        elif not there.is_folder:
+        elif not folder.is_folder:
             notes.append(f"{project.path} is no folder. Move it away, and the folder is made")
-        elif (there.gid, there.mode) != (gid, MODE):
+        elif (folder.gid, folder.mode) != (gid, MODE):
             notes.append(
-                f"{project.path} was there before, with group {there.gid} and mode {there.mode:o}, and stays so. "
+                f"{project.path} was there before, with group {folder.gid} and mode {folder.mode:o}, and stays so. "
                 f"To share it: chgrp -R {project.group} {project.path} && chmod {MODE:o} {project.path}"
             )
     return makes, notes
 
 
 class Projects:
-    """Makes the folders that are missing, and says once what is in the way."""
+    """Makes the folders that are missing, and logs each problem once."""
 
     def __init__(self, say: Callable[[str], None], file: Path = LIST) -> None:
         self._say, self._file = say, file
         self._told: set[str] = set()
 
     def look(self) -> None:
-        """One look at all folders. The log names what fails, and the next look tries it again."""
+        """Looks at all folders once. Failures are logged, and tried again at the next look."""
         notes: list[str] = []
         try:
             wanted = read_projects(self._file.read_text(errors="replace"))
-            found = {project.path: there for project in wanted if (there := _find(project.path)) is not None}
+            existing = {project.path: folder for project in wanted if (folder := _find(project.path)) is not None}
         except FileNotFoundError:
-            wanted, found = [], {}
+            wanted, existing = [], {}
         except OSError as error:
-            wanted, found = [], {}
+            wanted, existing = [], {}
             notes.append(f"the folders of projects are not looked for: {error}")
-        makes, more = plan_projects(wanted, found, _gids({project.group for project in wanted}))
+        makes, more = plan_projects(wanted, existing, _gids({project.group for project in wanted}))
         for make in makes:
             try:
                 _make(make)
@@ -105,10 +105,10 @@ class Projects:
 
 def _find(path: str) -> Found | None:
     try:
-        there = os.lstat(path)
+        facts = os.lstat(path)
     except FileNotFoundError:
         return None
-    return Found(there.st_mode & 0o170000 == 0o040000, there.st_gid, there.st_mode & 0o7777)
+    return Found(facts.st_mode & 0o170000 == 0o040000, facts.st_gid, facts.st_mode & 0o7777)
 
 
 def _gids(names: set[str]) -> dict[str, int]:
@@ -122,7 +122,7 @@ def _gids(names: set[str]) -> dict[str, int]:
 
 
 def _make(make: Make) -> None:
-    """Under a name of its own first: if this is interrupted, no folder has a wrong mode. Raises OSError, CalledProcessError."""
+    """Makes it under another name first: if this is interrupted, no folder has a wrong mode. Raises OSError, CalledProcessError."""
     above, _, name = make.path.rpartition("/")
     top = _open_top(above)
     new = f".{name}.{os.urandom(4).hex()}"
@@ -142,12 +142,12 @@ def _make(make: Make) -> None:
 
 
 def _open_top(path: str) -> int:
-    """The folder of all projects, made where missing. Raises OSError where a user could put something else in a folder's place."""
+    """Opens the folder of all projects, and makes it if it is missing. Raises OSError if a user could replace a folder in it."""
     with contextlib.suppress(FileExistsError):
         Path(path).mkdir(_TOP_MODE)
     top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    there = os.fstat(top)
-    if there.st_uid == 0 and (there.st_mode & 0o022 == 0 or there.st_mode & 0o1000):
+    facts = os.fstat(top)
+    if facts.st_uid == 0 and (facts.st_mode & 0o022 == 0 or facts.st_mode & 0o1000):
         return top
     os.close(top)
     raise PermissionError(f"{path} belongs to a user, or others can remove what is in it: give it to root with mode 755")

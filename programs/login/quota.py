@@ -1,7 +1,6 @@
-"""What a user stores at home and may store there, in one line: `describe` gives what a session shows, and nothing where home has no quota.
+"""What a user stores at home and may store there, in one line for sessions. The decisions are pure and come first.
 
-NFS servers are asked by Debian's quota(1), as the user, for at most `DEADLINE_S`. File systems of the machine are asked by quotactl_fd(2):
-a pod has no block devices, and without the device's node quota(1) refuses. The decisions are pure and come first.
+quota(1) asks NFS servers, as the user, with a deadline. quotactl_fd(2) asks local file systems, which quota(1) refuses in a pod.
 """
 
 import contextlib
@@ -52,15 +51,15 @@ class Mount(NamedTuple):
 
 
 def find_mount(mounts: str, folder: str) -> Mount | None:
-    """The mount of a folder, from /proc/self/mountinfo: nobody is asked, as the folder's server may be away."""
-    found: Mount | None = None
+    """The mount of a folder, from /proc/self/mountinfo: no call goes to the folder's server, which may be away."""
+    nearest: Mount | None = None
     for line in mounts.splitlines():
-        own, _, more = line.partition(" - ")
-        point = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), own.split()[4])
+        head, _, tail = line.partition(" - ")
+        point = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), head.split()[4])
         is_around = folder == point or folder.startswith(f"{point.rstrip('/')}/")
-        if is_around and (found is None or len(point) >= len(found.point)):
-            found = Mount(point, more.split()[0])
-    return found
+        if is_around and (nearest is None or len(point) >= len(nearest.point)):
+            nearest = Mount(point, tail.split()[0])
+    return nearest
 
 
 def read_report(report: str) -> Quota | None:
@@ -124,7 +123,7 @@ class _Answer(ctypes.Structure):
 
 
 def ask_kernel(point: str, uid: int) -> Quota | None:
-    """As the user, who needs no right for it; None without quotas. Raises OSError where the mount cannot be opened."""
+    """Asks as the user, who needs no right for it. None without quotas. Raises OSError if the mount cannot be opened."""
     answer = _Answer()
     # O_PATH: nothing of the folder is read.
     opened = os.open(point, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -143,16 +142,16 @@ def ask_kernel(point: str, uid: int) -> Quota | None:
 
 @contextlib.contextmanager
 def _as(uid: int) -> Generator[None]:
-    own = os.geteuid()
+    previous_uid = os.geteuid()
     os.seteuid(uid)
     try:
         yield
     finally:
-        os.seteuid(own)
+        os.seteuid(previous_uid)
 
 
 def ask_server(point: str, uid: int, gid: int) -> Quota | None:
-    """As the user. Raises TimeoutExpired where the server does not answer in time, OSError where nobody can ask it."""
+    """Asks as the user. Raises TimeoutExpired if the server does not answer in time, OSError if it cannot be asked."""
     command = ["quota", "--no-wrap", "--raw-grace", "--show-mntpoint", "--hide-device", "-f", point]
     process = subprocess.Popen(
         command,

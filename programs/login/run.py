@@ -1,8 +1,7 @@
-"""A login node: sackd, which keeps Slurm's configuration as slurmctld has it in /run/slurm/conf, and sshd on port 2222.
+"""A login node: sshd on port 2222, and sackd, which keeps slurmctld's configuration in /run/slurm/conf.
 
-`python3 -m programs.login.run`, as root, below an init. Sessions are processes of their own. sackd is started again when it ends, and so is
-sshd as long as sessions are open; else its end is the pod's. A pod that is told to go takes no new sessions, and gives open ones
-SLIPWAY_DRAIN_GRACE_S seconds to end.
+`python3 -m programs.login.run`, as root, below an init. sackd is started again when it ends, and so is sshd as long as sessions are open;
+else its end is the pod's. A pod that is told to go takes no new sessions, and gives open ones SLIPWAY_DRAIN_GRACE_S seconds to end.
 """
 
 import contextlib
@@ -40,7 +39,7 @@ _LOCALE = f"{paths.PLUGINS}/sshd_locale.so"
 
 
 class Login:
-    """One login pod. The main thread has sshd and hears signals; others keep sackd, what sessions show, and the folders of
+    """One login pod. The main thread runs sshd and handles signals. Other threads keep sackd, what sessions show, and the folders of
     projects."""
 
     def __init__(self, signals: Signals, controller: str, grace_s: int) -> None:
@@ -53,7 +52,7 @@ class Login:
         """True once the last session has ended: until then sackd is started again."""
 
     def run(self) -> int:
-        """Until the end of the pod: its exit code."""
+        """Runs until the pod ends. Returns its exit code."""
         for keep in (self._keep_configuration, self._keep_state, self._keep_projects):
             threading.Thread(target=keep, daemon=True).start()
         # sshd reads such a file as its user, and none that others could have written (StrictModes). What is given here comes before
@@ -136,7 +135,7 @@ class Login:
             time.sleep(_AGAIN_S)
 
     def _keep_state(self) -> None:
-        """What sessions show of the cluster; a full disk for a minute must not end it for good."""
+        """Writes what sessions show of the cluster. A full disk for a minute must not end it for good."""
         told = ""
         while True:
             pause_s, now = _STATE_S, ""
@@ -157,7 +156,7 @@ class Login:
             time.sleep(pause_s)
 
     def _keep_projects(self) -> None:
-        """In a thread of its own, as a file server that is away holds it up."""
+        """Has a thread of its own, as a file server that is away blocks it."""
         projects = Projects(say)
         while True:
             projects.look()
@@ -171,14 +170,14 @@ class Login:
         return True
 
     def _pause(self, seconds: float) -> None:
-        """So long, or until the pod is told to go."""
+        """Returns early if the pod is told to go."""
         until = time.monotonic() + seconds
         while not self._signals.is_stopping and (left := until - time.monotonic()) > 0:
             self._signals.wait(left)
 
 
 def prepare() -> None:
-    """Folders, keys and limits. Raises OSError, SlurmError."""
+    """Prepares folders, keys and limits. Raises OSError, SlurmError."""
     for folder, mode in ((_OWN, 0o755), (Path("/run/sshd"), 0o755), (Path(paths.SLURM_RUN), 0o755), (_OWN / "ssh", 0o700)):
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(mode)
@@ -196,17 +195,17 @@ def prepare() -> None:
 
 
 def count_sessions(processes: Path = Path("/proc")) -> int:
-    """sshd's processes of sessions: of each two, and one of a login that is not through yet."""
-    found = 0
+    """Counts sshd processes of sessions: two per session, one per login in progress."""
+    count = 0
     for entry in os.scandir(processes):
         if entry.name.isdecimal():
             with contextlib.suppress(OSError):  # ended meanwhile
-                found += (Path(entry.path) / "comm").read_bytes() == b"sshd-session\n"
-    return found
+                count += (Path(entry.path) / "comm").read_bytes() == b"sshd-session\n"
+    return count
 
 
 def tell(text: str, terminals: Path = Path("/dev/pts")) -> None:
-    """Tells all who sit at a terminal; one that does not read does not hold us up."""
+    """Writes to all terminals; one that nobody reads does not block."""
     for terminal in terminals.glob("[0-9]*"):
         with contextlib.suppress(OSError):
             opened = os.open(terminal, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
@@ -217,13 +216,13 @@ def tell(text: str, terminals: Path = Path("/dev/pts")) -> None:
 
 
 def _write(file: Path, text: str, mode: int) -> None:
-    made = file.with_name(f"{file.name}.new")
-    made.unlink(missing_ok=True)
-    opened = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    new_file = file.with_name(f"{file.name}.new")
+    new_file.unlink(missing_ok=True)
+    opened = os.open(new_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(opened, "w") as out:
         out.write(text)
-    made.chmod(mode)
-    made.replace(file)
+    new_file.chmod(mode)
+    new_file.replace(file)
 
 
 def _has_munge() -> bool:

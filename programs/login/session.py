@@ -1,8 +1,8 @@
-"""What sshd's PAM stack runs as root when a session opens on a login node, before the session enters the shared root: `python3 -m
-programs.login.session` puts it into its user's cgroup, and prints what interactive sessions show (sshd keeps it from others).
+"""sshd's PAM stack runs this as root when a session opens on a login node, before it enters the shared root: `python3 -m
+programs.login.session`.
 
-It reads what this program's other parts left, and the ConfigMap. It asks nobody but for the quota of home, and that with a deadline
-(`quota`). Whatever fails here costs no login, so that an administrator can look.
+It puts the session into its user's cgroup, and prints what interactive sessions show (sshd hides it from others). No failure here costs a
+login, so that an administrator can look. It asks for nothing but the quota of home, with a deadline (`quota`).
 """
 
 import contextlib
@@ -34,7 +34,7 @@ class Session:
         self._user = user
 
     def say(self, text: str) -> None:
-        """A line in the log of the pod."""
+        """Writes a line to the pod's log."""
         with contextlib.suppress(OSError):
             for entry in ENVIRONMENT.read_bytes().split(b"\0"):
                 if entry.startswith(f"{variables.CLUSTER}=".encode()):  # PAM gives a session's programs none of the pod's variables
@@ -43,7 +43,7 @@ class Session:
             log.write(line("slipway-login-session", f"{self._user}: {text}", user=self._user) + "\n")
 
     def limit(self, cgroups: Path, process: int) -> None:
-        """Puts sshd's process for this session, from which all of the session comes, into the user's group."""
+        """Puts sshd's process of this session, and with it the whole session, into the user's group."""
         try:
             uid = pwd.getpwnam(self._user).pw_uid
         except KeyError:
@@ -81,7 +81,7 @@ class Session:
             self.say(f"cannot write {value} to {file}")
 
     def message(self, now_s: float) -> str:
-        """The state of the cluster and the user's jobs; empty while nobody knows it. Raises OSError, ValueError."""
+        """The state of the cluster and the user's jobs; empty before the first reading. Raises OSError, ValueError."""
         if not all((STATE / name).is_file() for name in ("read", "cluster")):
             return ""
         cluster, read_at = ((STATE / name).read_text(errors="replace") for name in ("cluster", "read"))
@@ -89,7 +89,7 @@ class Session:
         return render_message(cluster, jobs, int(now_s) - int(read_at), self._user)
 
     def home(self, now_s: float) -> str:
-        """What the user has at home and may have there; empty where nothing limits it, or the file server is silent. Raises OSError."""
+        """What the user stores at home and may store there; empty without a quota, or while the file server is silent. Raises OSError."""
         try:
             entry = pwd.getpwnam(self._user)
         except KeyError:
@@ -102,9 +102,9 @@ class Session:
             return ""
 
     def home_keys(self) -> str:
-        """A hint where the user has listed keys at home and only those of the stack count; else empty. Raises OSError."""
-        given = ENVIRONMENT.read_bytes().split(b"\0")
-        if any(each.startswith(f"{variables.HOME_KEYS}=".encode()) for each in given):
+        """A hint if the user has keys at home that do not count on this cluster; else empty. Raises OSError."""
+        environment = ENVIRONMENT.read_bytes().split(b"\0")
+        if any(entry.startswith(f"{variables.HOME_KEYS}=".encode()) for entry in environment):
             return ""
         try:
             listed = os.lstat(Path(pwd.getpwnam(self._user).pw_dir, ".ssh/authorized_keys")).st_size

@@ -1,5 +1,5 @@
-"""What slipway-login-session shows of the cluster to those who log in: two answers of slurmctld for all users together, and no login waits
-for them. Files in /run/slipway/login: cluster, jobs (user, running, pending), read (when, in seconds since 1970). Thin.
+"""Writes what login sessions show of the cluster, so that no login waits for slurmctld. Files in /run/slipway/login: cluster, jobs (user,
+running, pending), read (when, in seconds since 1970). Thin.
 """
 
 import time
@@ -35,6 +35,6 @@ def write_state(controller: str) -> None:
     if code == _CLOSED:
         (_FOLDER / "jobs").unlink(missing_ok=True)
     for name, text in texts.items():
-        made = _FOLDER / f"{name}.new"
-        made.write_text(text)
-        made.replace(_FOLDER / name)
+        new_file = _FOLDER / f"{name}.new"
+        new_file.write_text(text)
+        new_file.replace(_FOLDER / name)

@@ -1,7 +1,7 @@
-"""How many nodes health checks may hold drained, all of them together: where more fail, what they share is broken, and jobs start all the
-same. Pure, but for what an Allowance counts.
+"""How many nodes of a node set health checks may hold drained, all checks together: if more fail, what they share is broken, and jobs still
+start.
 
-Every node set has one allowance. The runs of checks as jobs and the collector of checks beside jobs take nodes from it by the same rule.
+Pure, but for what an Allowance counts. Checks as jobs and the collector of checks beside jobs follow the same rule.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -18,11 +18,10 @@ _HELD = frozenset({"DRAIN", "RESERVED", "MAINTENANCE"})
 
 
 def held_by_checks(nodes: Mapping[str, Node], at: str, reserved: Collection[str] = ()) -> set[str]:
-    """The nodes that any check holds drained, or is about to; those that checks have reserved count, too. `at` is when the nodes were read,
-    RFC 3339 in UTC.
+    """The nodes that checks hold drained, have reserved, or are about to drain. `at` is when the nodes were read, RFC 3339 in UTC.
 
-    A failure that was noted a moment ago holds a node that is not drained yet. One of a check that is no longer declared stays noted, and
-    counts while its node is drained or reserved, whoever did that: too many counted drain too few. A drain for another driver counts.
+    A fresh failure holds a node that is not drained yet. A failure of a check that no longer exists counts while anybody has its node
+    drained or reserved: too many counted drain too few. A drain for another driver counts.
     """
     return {name for name, node in nodes.items() if name in reserved or _is_held(node, read_time(at) or 0)}
 
@@ -51,7 +50,7 @@ class Allowance:
                 self._of_its_set(node).add(node)
 
     def has_room(self, node: str, most: int) -> bool:
-        """True when checks may hold that node, of whose set they may hold so many. One that is held already is counted."""
+        """True if checks may hold that node, as one of at most `most` of its set. A node that is already held has room."""
         with self._lock:
             held = self._of_its_set(node)
             return node in held or len(held) < most

@@ -1,9 +1,7 @@
 """Health checks beside users' jobs: slurmd runs this on its node, as HealthCheckProgram every minute, and as Prolog and Epilog of jobs.
 
-`python3 -m programs.node_checks.beside`, as root, with the checks as JSON on standard input (configs/render/health_checks.py). Runs the
-checks of its context at once, each in a process of its own, and tells programs/node_checks/collect.py what it found: a failure always, all
-else where it is news. Exit code: 9 where a prolog's check fails and the job may not start here, else 0, also where something of ours is
-broken: an outage of the checks holds up no job.
+`python3 -m programs.node_checks.beside`, as root, with the checks as JSON on standard input (configs/render/health_checks.py). Exit code: 9
+if a prolog's check fails and the job may not start here, else 0: an outage of the checks themselves holds up no job.
 """
 
 import json
@@ -30,27 +28,27 @@ _PACKAGE = __package__
 
 
 def due(spec: "dict[str, Any]", node: str, context: str, user: int | None) -> "list[dict[str, Any]]":
-    """The checks to run now. Jobs of Slurm's own user are checks themselves: what one looks for must not keep it from its node."""
+    """The checks to run now. None for jobs of Slurm's own user: they are checks, and must not be kept from the node that they look at."""
     if context != "interval" and user == spec["slurmUser"]:
         return []
     return [check for check in spec["nodeSets"].get(node.rpartition("-")[0], ()) if context in check["contexts"]]
 
 
 def by_state(checks: "list[dict[str, Any]]", state: str, told: "dict[str, Any]") -> "tuple[list[dict[str, Any]], list[dict[str, Any]]]":
-    """The checks that look at a node in that state, and what is told of the others. What such a one has found before stays the last word,
-    as nodes change their state with each job. Without a state all checks look."""
+    """The checks that look at a node in that state, or all without a state; and results of the others, as `skipped`. A check that has found
+    something before keeps that result, as nodes change their state with each job."""
     looking = [check for check in checks if not state or state in check.get("nodeStates", (state,))]
     silent = [check for check in checks if check not in looking and check["name"] not in told.get("results", {})]
     return looking, [_result(check, "skipped", f"looks at nodes that are {check['nodeStates'][0]}") for check in silent]
 
 
 def is_news(results: "list[dict[str, Any]]", told: "dict[str, Any]", context: str, now: float) -> bool:
-    """True where the collector has to hear of these results: of a failure at every look, as more nodes may be drained by then, and of each
-    pass that a failure needs to end."""
+    """True if the collector has to hear of these results: each failure, at every look, as more nodes may be drained by then, and each pass
+    that a failure needs to end."""
     held = told.get("held", ())
-    if any(each["result"] == "passed" and each["check"] in held for each in results):
+    if any(outcome["result"] == "passed" and outcome["check"] in held for outcome in results):
         return True
-    if any(each["result"] == "failed" or told.get("results", {}).get(each["check"]) != each["result"] for each in results):
+    if any(outcome["result"] == "failed" or told.get("results", {}).get(outcome["check"]) != outcome["result"] for outcome in results):
         return True
     return context == "interval" and not 0 <= now - told.get("at", 0) < TELL_AGAIN_S
 
@@ -68,13 +66,13 @@ def read_answer(code: int, output: str) -> "tuple[str, str, Any] | None":
 
 
 def could_not_run(code: int, errors: str) -> str:
-    """What was found where a check gave no answer."""
+    """What was found if a check gave no answer."""
     last = (errors.strip().splitlines() or ["no output"])[-1]
     return f"could not run: {last} (exit code {code})"
 
 
 def run_checks(checks: "list[dict[str, Any]]") -> "list[dict[str, Any]]":
-    """Runs the checks at once. One that is not done in time is killed, and not waited for: it may hang in the kernel."""
+    """Runs the checks at once. One that is late is killed and not waited for: it may hang in the kernel."""
     if len(checks) > 1:
         # What nearly all of them import: once here, not once in each. It is half of their processor time.
         import dataclasses  # noqa: F401 # pyright: ignore[reportUnusedImport]
@@ -102,7 +100,7 @@ def _result(check: "dict[str, Any]", result: str, found: str) -> "dict[str, Any]
 
 
 def _begin(check: "dict[str, Any]") -> tuple[int, int]:
-    """A check in a process of its own, without the start of another Python; and the pipe into which it prints."""
+    """Forks a process for a check, without the start of another Python. Returns it, and the pipe into which it prints."""
     pipe, into = os.pipe()
     process = os.fork()
     if process == 0:
@@ -112,7 +110,7 @@ def _begin(check: "dict[str, Any]") -> tuple[int, int]:
 
 
 def _be(check: "dict[str, Any]", into: int) -> "NoReturn":
-    """The process of a check. Its own children are in its group, so that they end with it."""
+    """The process of a check. Its children are in its group, so that they end with it."""
     code = 1
     try:
         os.setsid()
@@ -138,7 +136,7 @@ def _end(process: int) -> None:
 
 
 def _read(pipe: int, end: float) -> str | None:
-    """What comes through a pipe until its last writer has ended; None where that is not by the end, in monotonic seconds."""
+    """The text from a pipe until its last writer ends; None if that is after `end`, in monotonic seconds."""
     text = b""
     try:
         # Another check may have been waited for until then, while this one has ended.
@@ -195,13 +193,13 @@ def main() -> int:
     except (OSError, ValueError) as error:
         sys.stderr.write(f"checks: what was found is not noted: {error}\n")
         return 0
-    known = {**told.get("results", {}), **{each["check"]: each["result"] for each in results}}
-    names = {each["check"] for each in results}
+    known = {**told.get("results", {}), **{outcome["check"]: outcome["result"] for outcome in results}}
+    names = {outcome["check"] for outcome in results}
     held = sorted({*answer.get("held", ())} | ({*told.get("held", ())} - names))
     _write_told({"at": now if context == "interval" else told.get("at", 0), "results": known, "held": held})
     if refused := answer.get("refused"):
-        found = {each["check"]: each["found"] for each in results}
-        sys.stderr.write("".join(f"check {name} failed: {found[name]}\n" for name in refused))
+        found_by_check = {outcome["check"]: outcome["found"] for outcome in results}
+        sys.stderr.write("".join(f"check {name} failed: {found_by_check[name]}\n" for name in refused))
         return REFUSED
     return 0
 

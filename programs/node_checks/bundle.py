@@ -1,6 +1,6 @@
-"""A check's program as one script for the standard input of a Python on the node, where no file of ours is.
+"""Packs a check's program into one script for the standard input of a Python on the node, where none of our files is.
 
-A program that imports a module beside it (`from .vendor import ...`) brings that along; all else it takes from the standard library.
+The modules beside it that it imports (`from .vendor import ...`) come along; all else is the standard library.
 """
 
 import re
@@ -22,7 +22,7 @@ module.main()
 
 
 def bundle(program: Path, variables: Mapping[str, str] | None = None) -> str:
-    """The script; with environment variables that only the job's own user sees, unlike a command's words. Raises OSError where a module is
+    """The script. `variables` are of its environment, which only the job's own user sees, unlike arguments. Raises OSError if a module is
     missing."""
     sources: dict[str, str] = {}
     _gather(program, sources)
@@ -31,7 +31,7 @@ def bundle(program: Path, variables: Mapping[str, str] | None = None) -> str:
 
 
 def _gather(module: Path, into: dict[str, str]) -> None:
-    """A module's source, after those of the modules that it imports."""
+    """Adds a module's source after those of the modules that it imports."""
     source = module.read_text(encoding="utf-8")
     for name in _BESIDE.findall(source):
         if name not in into:

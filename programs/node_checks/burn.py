@@ -1,7 +1,7 @@
 """Health check of GPUs under full load: gpu_burn, which multiplies matrices on all of them and compares. Runs on the node.
 
-Settings: `gpus` of the node, `seconds`, `minShareOfMedianPercent` of the median speed of the node's GPUs, `command`. A GPU that computes
-wrong, dies meanwhile or is much slower than its neighbours fails. Format: gpu_burn-drv.cpp of wilicc/gpu-burn.
+Settings: `gpus` of the node, `seconds`, `minShareOfMedianPercent` of the median speed of the node's GPUs, `command`. Format:
+gpu_burn-drv.cpp of wilicc/gpu-burn.
 """
 
 import json
@@ -24,7 +24,7 @@ _VERDICT = re.compile(r"^\s*GPU (\d+): (OK|FAULTY)\s*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Gpu:
-    """What gpu_burn says of one GPU."""
+    """What gpu_burn reports of one GPU."""
 
     index: int
     is_faulty: bool
@@ -35,7 +35,7 @@ class Gpu:
 
 
 def read(text: str) -> "list[Gpu]":
-    """The GPUs of the table at the end, in its order; none where gpu_burn did not get so far."""
+    """The GPUs of the table at the end, in its order; none if gpu_burn did not get so far."""
     speeds: dict[int, list[float]] = {}
     errors: dict[int, int] = {}
     for line in re.split(r"[\r\n]+", text):
@@ -55,22 +55,22 @@ def judge(ended: Ended, settings: "dict[str, Any]") -> "tuple[str, str]":
     gpus, broken = read(ended.output), hardware_fault(ended.text)
     faults = [broken] if broken else []
     faults += [
-        f"GPU {each.index} computes wrong: {each.errors} errors" if each.errors > 0 else f"GPU {each.index} has died"
-        for each in gpus
-        if each.is_faulty
+        f"GPU {gpu.index} computes wrong: {gpu.errors} errors" if gpu.errors > 0 else f"GPU {gpu.index} has died"
+        for gpu in gpus
+        if gpu.is_faulty
     ]
-    known = [each.gflops for each in gpus if each.gflops > 0]
+    known = [gpu.gflops for gpu in gpus if gpu.gflops > 0]
     usual, share = (median(known) if known else 0.0), settings["minShareOfMedianPercent"]
-    for each in gpus:
-        if not each.is_faulty and 0 < each.gflops * 100 < usual * share:
-            faults.append(f"GPU {each.index} reaches {each.gflops:.0f} Gflop/s, where the median is {usual:.0f}")
+    for gpu in gpus:
+        if not gpu.is_faulty and 0 < gpu.gflops * 100 < usual * share:
+            faults.append(f"GPU {gpu.index} reaches {gpu.gflops:.0f} Gflop/s, where the median is {usual:.0f}")
     if gpus and len(gpus) < settings["gpus"]:
         faults.append(f"{len(gpus)} GPUs took part, {settings['gpus']} expected")
     if faults:
         return "failed", "; ".join(faults)
     if not gpus or not known or ended.code != 0:
         return "unknown", f"gpu_burn {ended.how}"
-    if silent := [str(each.index) for each in gpus if each.gflops <= 0]:
+    if silent := [str(gpu.index) for gpu in gpus if gpu.gflops <= 0]:
         return "unknown", f"gpu_burn reported no speed of GPU {', '.join(silent)}: give it more seconds"
     return "passed", f"{len(gpus)} GPUs at {min(known):.0f} to {max(known):.0f} Gflop/s without errors"
 
@@ -78,9 +78,9 @@ def judge(ended: Ended, settings: "dict[str, Any]") -> "tuple[str, str]":
 def main() -> None:
     settings = json.loads(sys.argv[1])
     try:
-        words = find(settings["command"], "gpu_burn", _FOLDERS, _REMEDY)
+        command = find(settings["command"], "gpu_burn", _FOLDERS, _REMEDY)
         # It looks for its kernel (compare.ptx, compare.fatbin) in the folder that it is started in.
-        ended = run([*words, str(settings["seconds"])], str(Path(words[0]).resolve().parent))
+        ended = run([*command, str(settings["seconds"])], str(Path(command[0]).resolve().parent))
         result, found = judge(ended, settings)
     except CannotRunError as error:
         result, found = "unknown", str(error)

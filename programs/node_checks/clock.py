@@ -1,7 +1,7 @@
-"""Health check of a node's clock against slurmctld's. Runs on the node; standard library and `scontrol` only.
+"""Health check of a node's clock against slurmctld's. Runs on the node; standard library and `scontrol` only. Setting: `maxOffsetS`.
 
-`scontrol show config` opens with slurmctld's time in whole seconds, so one reading bounds the offset to about a second; the check fails
-only when the whole range of possible offsets is outside the limit. Setting: `maxOffsetS`.
+`scontrol show config` gives whole seconds, so a reading bounds the offset to about a second. The check fails only if all possible offsets
+are outside the limit.
 """
 
 import json

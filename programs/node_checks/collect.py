@@ -1,10 +1,9 @@
-"""The program beside slurmctld that takes what checks beside users' jobs have found, and writes it into Slurm.
+"""The program beside slurmctld that takes results of checks beside users' jobs, and writes them into Slurm: `python3 -m
+programs.node_checks.collect`, as SlurmUser.
 
-`python3 -m programs.node_checks.collect`, as SlurmUser. Nodes send one line each, a credential of munge that root of a node has made
-(programs/node_checks/beside.py). They get one line of JSON: `{"refused": [CHECK, ...], "held": [CHECK, ...]}`, or `{"error": "..."}`. The
-line `status` needs no credential: `{"notes": false}` is the answer while Slurm takes nothing of what nodes tell, else `{"notes": true}`.
-Reports that come together are read and written together, so a storm of failures costs a few processes; those of prologs go first. It keeps
-nothing that Slurm does not have: a node tells again what was not noted.
+A node sends one line, a credential of munge that its root has made (beside.py). The answer is a line of JSON: `{"refused": [CHECK, ...],
+"held": [CHECK, ...]}`, or `{"error": "..."}`. The line `status` needs no credential: `{"notes": false}` is the answer while Slurm takes no
+results, else `{"notes": true}`.
 """
 
 import asyncio
@@ -69,7 +68,7 @@ Answer = Future[Reply]
 
 
 class Waiting:
-    """Reports that have no answer yet, in the order in which they came; those of prologs first, as jobs wait for them."""
+    """Reports that have no answer yet, in the order of arrival; those of prologs first, as jobs wait for them."""
 
     def __init__(self) -> None:
         self._queue = queue.PriorityQueue[tuple[bool, int, Report, Answer]]()
@@ -79,7 +78,7 @@ class Waiting:
         self._queue.put((report.context not in AT_ONCE, next(self._numbers), report, answer))
 
     def gather(self, timeout_s: float | None) -> list[tuple[Report, Answer]]:
-        """What has come, and what comes right after it: of prologs, or of all else. Nothing after so many seconds without a report."""
+        """The waiting reports, and those right after: all of prologs, or all others. Empty after `timeout_s` seconds without one."""
         try:
             first = self._queue.get(timeout=timeout_s)
         except queue.Empty:
@@ -89,13 +88,13 @@ class Waiting:
         batch: list[tuple[Report, Answer]] = []
         are_of_prologs = False
         while len(batch) < _MOST and not self._queue.empty():
-            each = self._queue.get()
+            item = self._queue.get()
             if not batch:
-                are_of_prologs = not each[0]
-            elif are_of_prologs and each[0]:
-                self._queue.put(each)
+                are_of_prologs = not item[0]
+            elif are_of_prologs and item[0]:
+                self._queue.put(item)
                 break
-            batch.append(each[2:])
+            batch.append(item[2:])
         return batch
 
 
@@ -122,19 +121,19 @@ class Collector:
         """False after a round of which nothing was noted, as Slurm did not answer."""
 
     def take(self, reports: Sequence[Report]) -> list[Reply | SlurmError]:
-        """One round: the reply to each report, or why it is not noted. Raises SlurmError where Slurm does not answer."""
+        """One round: the reply to each report, or why it is not noted. Raises SlurmError if Slurm does not answer."""
         at = self._wall()
         names = ",".join(sorted({report.node for report in reports}))
         nodes = self._slurm.nodes(names)
-        has_failures = any(found.result == FAILED for report in reports for found in report.found)
+        has_failures = any(finding.result == FAILED for report in reports for finding in report.found)
         plan = plan_collect(reports, nodes, self._slurm.all_briefly() if has_failures else {}, at)
         refused = self._write(plan, reports)
-        for node, found in plan.changed:
+        for node, finding in plan.changed:
             if node in refused:
                 continue
-            job = next((report.job for report in reports if report.node == node and found in report.found), "")
-            outcome = Outcome(found.result, found.found)
-            self._say(check_line("checks", found.check, {"node": node, "job": job}, at, outcome))
+            job = next((report.job for report in reports if report.node == node and finding in report.found), "")
+            outcome = Outcome(finding.result, finding.found)
+            self._say(check_line("checks", finding.check, {"node": node, "job": job}, at, outcome))
         for node, why in refused.items():
             self._say(logs.line("checks", f"node {node}: Slurm refuses it: {why}", logs.ERROR, node=node, at=at, error=str(why)))
         for node in plan.unnoted:
@@ -145,36 +144,36 @@ class Collector:
         return [refused.get(report.node) or Reply(stops, held) for report, stops, held in replies]
 
     def settle(self) -> None:
-        """Looks again for failures that were noted a moment ago, and comments on jobs that could not be commented on. Raises SlurmError."""
+        """Notes recent failures again if they were overwritten, and retries comments on jobs. Raises SlurmError."""
         now = self._clock()
-        untold = [each for each in self._untold if each[0] <= now]
-        self._untold = [each for each in self._untold if each[0] > now]
+        untold = [attempt for attempt in self._untold if attempt[0] <= now]
+        self._untold = [attempt for attempt in self._untold if attempt[0] > now]
         for _, job, text, tries in untold[:_MOST_COMMENTS]:
             self._comment(job, text, tries)
         self._untold += untold[_MOST_COMMENTS:]
         due = [report for when, report in self._again if when <= now]
         if due:
             self._again = [(when, report) for when, report in self._again if when > now]
-            latest = [replace(report, found=tuple(self._latest(report.node, found) for found in report.found)) for report in due]
-            latest = [replace(report, found=tuple(found for found in report.found if not _is_counted(found))) for report in latest]
+            latest = [replace(report, found=tuple(self._latest(report.node, finding) for finding in report.found)) for report in due]
+            latest = [replace(report, found=tuple(finding for finding in report.found if not _is_counted(finding))) for report in latest]
             names = ",".join(sorted({report.node for report in latest}))
             self._write(plan_collect(latest, self._slurm.nodes(names), self._slurm.all_briefly(), self._wall()), ())
         if self._told_again and self._renewal[0] <= now:
             told, self._told_again = self._told_again, {}
             renewed = plan_renewal(told, self._slurm.nodes(",".join(sorted(told))), self._renewal[1])
-            self._slurm.write([Update(each, text) for text, each in renewed.items()])
+            self._slurm.write([Update(nodes, text) for text, nodes in renewed.items()])
 
     def pause_s(self) -> float | None:
-        """Seconds until `settle` has something to do; None where it has not."""
+        """Seconds until `settle` has something to do; None if nothing waits for it."""
         times = [*(when for when, _ in self._again), *(when for when, _, _, _ in self._untold)]
         times += [self._renewal[0]] if self._told_again else []
         return max(0.0, min(times) - self._clock()) if times else None
 
-    def _latest(self, node: str, found: Found) -> Found:
-        return self._last.get((node, found.check), found)
+    def _latest(self, node: str, finding: Found) -> Found:
+        return self._last.get((node, finding.check), finding)
 
     def _write(self, plan: Plan, reports: Sequence[Report]) -> dict[str, SlurmError]:
-        """Notes first, and drains where that went well. The nodes of which Slurm has refused something, with its words."""
+        """Notes first, and drains where that worked. Returns the nodes that Slurm refused, with its errors."""
         refused = self._slurm.write([Update(names, text) for text, names in plan.extras.items()])
         noted = {reason: tuple(name for name in names if name not in refused) for reason, names in plan.drains.items()}
         refused |= self._slurm.write([Update(names, drain=reason) for reason, names in noted.items() if names])
@@ -203,15 +202,15 @@ class Collector:
             self._renewal = (self._clock() + RENEW_EVERY_S, at)
         for node, check in plan.told_again:
             self._told_again.setdefault(node, set()).add(check)
-        for node, found in plan.changed:
-            self._last[node, found.check] = found
-            if found.result == FAILED and node not in refused:
-                self._again.append((self._clock() + _SETTLES_S, Report(node, "interval", "", (found,))))
+        for node, finding in plan.changed:
+            self._last[node, finding.check] = finding
+            if finding.result == FAILED and node not in refused:
+                self._again.append((self._clock() + _SETTLES_S, Report(node, "interval", "", (finding,))))
 
 
-def _is_counted(found: Found) -> bool:
+def _is_counted(finding: Found) -> bool:
     """True for one of several passes that a failure needs: noted once more, it would count twice."""
-    return found.result == PASSED and found.passes > 1
+    return finding.result == PASSED and finding.passes > 1
 
 
 def work(collector: Collector, waiting: Waiting) -> None:
@@ -221,7 +220,7 @@ def work(collector: Collector, waiting: Waiting) -> None:
 
 
 def one_round(collector: Collector, batch: Sequence[tuple[Report, Answer]]) -> None:
-    """Takes these reports, and answers them; then looks again at what is due."""
+    """Takes and answers these reports; then looks again at what is due."""
     try:
         if batch:
             for (_, answer), reply in zip(batch, collector.take([report for report, _ in batch]), strict=True):
@@ -246,7 +245,7 @@ def listener(
     read: Callable[[bytes], tuple[int, bytes]],
     bounds: Bounds = _BOUNDS,
 ) -> Listener:
-    """Takes reports; `suspect` takes those of nodes that could not start a job. `read` gives who sealed a credential, and its text."""
+    """Takes reports; `suspect` takes those of nodes that could not start a job. `read` returns who sealed a credential, and its text."""
     turns = Turns(_UNSEALED_AT_ONCE)
 
     def unseal(line: bytes) -> Report:
@@ -269,18 +268,18 @@ def listener(
     async def serve(head: bytes, _: bytes, address: str) -> bytes:
         line = head.strip()
         try:
-            said: dict[str, object] = {"notes": collector.notes} if line == STATUS else (await reply(line, address))._asdict()
+            answer: dict[str, object] = {"notes": collector.notes} if line == STATUS else (await reply(line, address))._asdict()
         except (CredentialError, ReportError, SlurmError) as error:
-            said = {"error": str(error)}
+            answer = {"error": str(error)}
         except TimeoutError:
-            said = {"error": "Slurm did not take it in time"}
-        return json.dumps(said).encode() + b"\n"
+            answer = {"error": "Slurm did not take it in time"}
+        return json.dumps(answer).encode() + b"\n"
 
     return Listener(Service(b"\n", serve), bounds)
 
 
 def note(waiting: Waiting, report: Report) -> Reply:
-    """Has a report written down, and waits for that. Raises SlurmError, or TimeoutError."""
+    """Has a report noted, and waits for that. Raises SlurmError, or TimeoutError."""
     answer = Answer()
     waiting.put(report, answer)
     return answer.result(ANSWER_S)
@@ -293,7 +292,7 @@ def main() -> int:
     worker.start()
     workers = [worker, *launches.start()]
     serving = InThread((listener(collector, waiting, launches.put, Munge().read), ports.CHECKS), (web.healthy(), ports.PROBE))
-    while not signals.is_stopping and all(each.is_alive() for each in workers):  # a fault of ours ends the process, which comes back
+    while not signals.is_stopping and all(thread.is_alive() for thread in workers):  # a fault of ours ends the process, which comes back
         signals.wait(_LOOKS_S)
     serving.close()
     return int(not signals.is_stopping)

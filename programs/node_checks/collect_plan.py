@@ -1,7 +1,7 @@
-"""Decides what becomes of what checks beside jobs have found. Pure.
+"""Decides what becomes of the results of checks beside jobs. Pure.
 
-A failure is noted in the node's `Extra`, and the NodeSet controller drains the node for it; in a prolog the node is drained at once, so
-that the job goes elsewhere. Checks hold no more nodes of a set than they may (allowance.py).
+A failure is noted in the node's `Extra`, and the NodeSet controller drains the node. In a prolog the node is drained at once, so that the
+job goes elsewhere.
 """
 
 import json
@@ -102,29 +102,29 @@ class Plan:
 def read_report(text: bytes) -> Report:
     """A report as programs/node_checks/beside.py writes it. Raises ReportError."""
     try:
-        given: Any = json.loads(text)
-        found = tuple(
+        document: Any = json.loads(text)
+        findings = tuple(
             Found(
-                *(str(each["check"]), str(each["result"]), str(each["found"]), kind_of(each["kind"]), int(each["maxDrained"])),
-                int(each.get("passes", 1)),  # a node from before does not say
-                driver_of(each.get("driver")),
-                wish_of(each.get("wish")),
+                *(str(entry["check"]), str(entry["result"]), str(entry["found"]), kind_of(entry["kind"]), int(entry["maxDrained"])),
+                int(entry.get("passes", 1)),  # a node from before does not say
+                driver_of(entry.get("driver")),
+                wish_of(entry.get("wish")),
             )
-            for each in given["results"]
+            for entry in document["results"]
         )
-        if any(each.result not in (PASSED, FAILED, UNKNOWN, SKIPPED) for each in found):
+        if any(finding.result not in (PASSED, FAILED, UNKNOWN, SKIPPED) for finding in findings):
             raise ReportError("a result that is not known here")
-        jobs = tuple(map(str, given.get("jobs", ())))[:_MOST_JOBS]
-        return Report(str(given["node"]), str(given["context"]), str(given["job"]), found, jobs)
+        jobs = tuple(map(str, document.get("jobs", ())))[:_MOST_JOBS]
+        return Report(str(document["node"]), str(document["context"]), str(document["job"]), findings, jobs)
     except UNREADABLE as error:
         raise ReportError(f"no report: {error!r}") from None
 
 
 def plan_collect(reports: Sequence[Report], nodes: Mapping[str, Node], others: Mapping[str, Node], at: str) -> Plan:
-    """What becomes of reports that came together. `nodes` are those of the reports, `others` all that there are, both by name; `at` is when
-    they were read, RFC 3339 in UTC.
+    """What becomes of reports that came together. `nodes` are those of the reports, `others` all nodes, both by name; `at` is when they
+    were read, RFC 3339 in UTC.
 
-    What Slurm has already is not written again.
+    What Slurm already has is not written again.
     """
     results = {name: read_results(node.extra) for name, node in nodes.items()}
     extras = {name: node.extra for name, node in nodes.items()}
@@ -137,28 +137,30 @@ def plan_collect(reports: Sequence[Report], nodes: Mapping[str, Node], others: M
     told_again: list[tuple[str, str]] = []
     for report in reports:
         stops: list[str] = []
-        kept: list[str] = []
-        for found in report.found if report.node in nodes else ():
+        held: list[str] = []
+        for finding in report.found if report.node in nodes else ():
             node, before = nodes[report.node], results[report.node]
-            drains_it = found.result == FAILED and found.wish != "none" and allowance.take(report.node, found.max_drained)
+            drains_it = finding.result == FAILED and finding.wish != "none" and allowance.take(report.node, finding.max_drained)
             if before is not None:
-                earlier = before.get(found.check)
-                text = reasons.plain(found.found)
-                after = following(earlier, found.result, text, at, found.kind, drains_it, found.passes, found.driver, wish=found.wish)
+                earlier = before.get(finding.check)
+                text = reasons.plain(finding.found)
+                after = following(
+                    earlier, finding.result, text, at, finding.kind, drains_it, finding.passes, finding.driver, wish=finding.wish
+                )
                 after = seen_on(node.instance, earlier, after)
-                if after.failure is not None and found.result != FAILED:
-                    kept.append(found.check)
+                if after.failure is not None and finding.result != FAILED:
+                    held.append(finding.check)
                 if not _is_same(earlier, after):
-                    before[found.check] = after
-                    extras[report.node] = with_result(extras[report.node], found.check, after) or extras[report.node]
-                    changed.append((report.node, found))
+                    before[finding.check] = after
+                    extras[report.node] = with_result(extras[report.node], finding.check, after) or extras[report.node]
+                    changed.append((report.node, finding))
                 elif _is_old(earlier, at):
-                    told_again.append((report.node, found.check))
+                    told_again.append((report.node, finding.check))
             if not drains_it:
                 continue
-            reason = reasons.check(found.check, found.found)
+            reason = reasons.check(finding.check, finding.found)
             if report.context == "prolog":
-                stops.append(found.check)
+                stops.append(finding.check)
                 comments.setdefault(report.job, did_not_start(report.node, reason))
             if report.context in AT_ONCE:
                 if may_be_drained(node.state) and not node.state.flags & _CLOSED:
@@ -166,7 +168,7 @@ def plan_collect(reports: Sequence[Report], nodes: Mapping[str, Node], others: M
             elif before is None and may_be_drained(node.state) and not node.state.flags & _KEPT:
                 drains.setdefault(reason, []).append(report.node)
         refused.append(tuple(stops))
-        stays.append(tuple(kept))
+        stays.append(tuple(held))
     return Plan(
         _by_text({name: extra for name, extra in extras.items() if extra != nodes[name].extra}),
         {reason: tuple(dict.fromkeys(names)) for reason, names in drains.items()},
@@ -185,8 +187,8 @@ def did_not_start(node: str, reason: str) -> str:
 
 
 def plan_renewal(told: Mapping[str, Collection[str]], nodes: Mapping[str, Node], at: str) -> Mapping[str, tuple[str, ...]]:
-    """New texts of `Extra`, each with its nodes: what checks have told again, found once more `at` that time. `told` has the checks by
-    node. What is news since then has a younger time."""
+    """New texts of `Extra`, each with its nodes, in which repeated results get the time `at`. `told` has the checks by node. Results that
+    have changed since have a younger time."""
     extras: dict[str, str] = {}
     for name, checks in told.items():
         extra = nodes[name].extra if name in nodes else ""
@@ -204,10 +206,10 @@ def _by_text(extras: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
 
 
 def _is_old(result: CheckResult | None, at: str) -> bool:
-    """True where a result that is told again gets a younger time."""
+    """True if the result gets a younger time when it is reported again."""
     return result is not None and (read_time(at) or 0) - (read_time(result.at) or 0) >= RENEW_AFTER_S
 
 
 def _is_same(before: CheckResult | None, after: CheckResult) -> bool:
-    """True where nothing but the time of the look differs."""
+    """True if only the time differs."""
     return before is not None and (before.result, before.failure, before.driver) == (after.result, after.failure, after.driver)

@@ -1,8 +1,8 @@
 """Health check of a site's own: a command in the worker's pod. Runs on the node; standard library only.
 
-Settings: `command`, a list of words. Exit code 0 is passed and 1 is failed; all else is unknown, as a command that is missing or broken
-must not drain a cluster. The last line that it prints is what it found. As a job it runs as Slurm's user, who may do everything in Slurm,
-and beside jobs as root: so a file that others could change is not run. What it has left running is not waited for.
+Settings: `command`, a list of words. Exit code 0 is passed and 1 is failed; all else is unknown, as a missing or broken command must not
+drain a cluster. The last line that it prints is what it found. It runs as Slurm's user or root, so a file that others could change is
+refused. Processes that it has left running are not waited for.
 """
 
 import json
@@ -28,29 +28,29 @@ _TOLD = ("SLURM_JOB_ID", "SLURM_JOB_UID", "SLURM_JOB_GPUS")
 def judge(code: int, output: str, errors: str, settings: dict[str, Any]) -> tuple[str, str]:
     """`passed`, `failed` or `unknown`, and what was found, from the exit code (negative: minus the signal) and what was printed."""
     lines = [line.strip() for text in (errors, output) for line in text.splitlines() if line.strip()]
-    said = lines[-1][:_LONGEST] if lines else ""
+    last_line = lines[-1][:_LONGEST] if lines else ""
     name = settings["command"][0]
     if code == 0:
-        return "passed", said or f"{name} has found nothing"
+        return "passed", last_line or f"{name} has found nothing"
     if code == 1:
-        return "failed", said or f"{name} ended with 1, and printed nothing"
+        return "failed", last_line or f"{name} ended with 1, and printed nothing"
     end = f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
-    return "unknown", f"{name} {end}: {said}" if said else f"{name} {end}"
+    return "unknown", f"{name} {end}: {last_line}" if last_line else f"{name} {end}"
 
 
 def run(words: list[str], program: str, env: dict[str, str] | None) -> tuple[int, str, str]:
     """Its exit code (negative: minus the signal), and the last of its output and its errors. Raises OSError."""
-    kept = bytearray(), bytearray()
+    buffers = bytearray(), bytearray()
     process = subprocess.Popen(
         words, executable=program, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/", env=env
     )
-    readers = [Thread(target=_read, args=each, daemon=True) for each in ((process.stdout, kept[0]), (process.stderr, kept[1]))]
+    readers = [Thread(target=_read, args=streams, daemon=True) for streams in ((process.stdout, buffers[0]), (process.stderr, buffers[1]))]
     for reader in readers:
         reader.start()
     code = process.wait()
     for reader in readers:
         reader.join(_REST_S)
-    output, errors = (bytes(each).decode(errors="replace") for each in kept)
+    output, errors = (bytes(buffer).decode(errors="replace") for buffer in buffers)
     return code, output, errors
 
 
@@ -61,7 +61,7 @@ def _read(pipe: IO[bytes], into: bytearray) -> None:
 
 
 def environment() -> dict[str, str] | None:
-    """What a command beside jobs is told; None for that of its job."""
+    """The environment of a command beside jobs; None for that of its job."""
     if os.getuid() != 0:
         return None
     job = {name: os.environ[name] for name in _TOLD if name in os.environ}
@@ -70,16 +70,16 @@ def environment() -> dict[str, str] | None:
 
 def main() -> None:
     settings = json.loads(sys.argv[1])
-    words: list[str] = settings["command"]
+    command: list[str] = settings["command"]
     try:
-        found_at = shutil.which(words[0])
+        found_at = shutil.which(command[0])
         if found_at is None:
-            raise CannotRunError(f"{words[0]} is not on this node, or may not be executed")
-        result, found = judge(*run(words, refuse_changeable(found_at), environment()), settings)
+            raise CannotRunError(f"{command[0]} is not on this node, or may not be executed")
+        result, found = judge(*run(command, refuse_changeable(found_at), environment()), settings)
     except CannotRunError as error:
         result, found = "unknown", str(error)
     except OSError as error:
-        result, found = "unknown", f"{words[0]}: {error.strerror}"
+        result, found = "unknown", f"{command[0]}: {error.strerror}"
     print(json.dumps({"result": result, "found": found}))
 
 

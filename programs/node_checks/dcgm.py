@@ -1,8 +1,7 @@
 """Health check of GPUs by NVIDIA's own diagnostics: `dcgmi diag`, at one of its levels. Runs on the node.
 
-Settings: `level` (1 to 4), `command`. dcgmi asks a host engine. Where none answers on the node, this starts one for as long as the check
-takes, on a socket of its own: dcgmi has no engine inside. It runs as Slurm's user, so tests that need root are skipped by DCGM. A test that
-DCGM fails is a failure; a warning or a skipped test is none.
+Settings: `level` (1 to 4), `command`. If no host engine answers on the node, the check starts one on a socket of its own. It runs as
+Slurm's user, so DCGM skips tests that need root. Warnings and skipped tests are no failure.
 """
 
 import contextlib
@@ -44,30 +43,30 @@ class Found:
 
 
 def read(text: str) -> "tuple[list[Found], str]":
-    """All results, and what kept DCGM from running; both empty where the text is no answer of dcgmi's."""
+    """All results, and what kept DCGM from running; both empty if the text is not dcgmi's answer."""
     try:
         document: Any = json.loads(text[text.index("{") : text.rindex("}") + 1])
     except (ValueError, RecursionError):
         return [], ""
     if not isinstance(document, dict):
         return [], ""
-    whole = cast("dict[str, Any]", document)
-    root = next((whole[key] for key in _ROOTS if isinstance(whole.get(key), dict)), whole)
-    error = _words(root.get("runtime_error") or whole.get("runtime_error"))
-    tests = [*_dicts(root.get("tests")), *(test for each in _dicts(root.get("test_categories")) for test in _dicts(each.get("tests")))]
-    return [found for test in tests for found in _results(test)], error
+    answer = cast("dict[str, Any]", document)
+    root = next((answer[key] for key in _ROOTS if isinstance(answer.get(key), dict)), answer)
+    error = _words(root.get("runtime_error") or answer.get("runtime_error"))
+    tests = [*_dicts(root.get("tests")), *(test for group in _dicts(root.get("test_categories")) for test in _dicts(group.get("tests")))]
+    return [result for test in tests for result in _results(test)], error
 
 
 def _results(test: "dict[str, Any]") -> "Iterator[Found]":
-    """Of one test. DCGM 4 sums all GPUs up beside them; that counts only where it is worse than what they say."""
+    """DCGM 4 adds a summary of all GPUs. That counts only if it is worse than their own results."""
     name = str(test.get("name", "a test"))
-    each = [_found(name, result) for result in _dicts(test.get("results"))]
-    yield from each
+    results = [_found(name, result) for result in _dicts(test.get("results"))]
+    yield from results
     summary = test.get("test_summary")
     if isinstance(summary, dict):
-        whole = _found(name, cast("dict[str, Any]", summary))
-        if not each or (whole.status == _FAILED and all(one.status != _FAILED for one in each)):
-            yield whole
+        total = _found(name, cast("dict[str, Any]", summary))
+        if not results or (total.status == _FAILED and all(single.status != _FAILED for single in results)):
+            yield total
 
 
 def _found(test: str, result: "dict[str, Any]") -> Found:
@@ -87,49 +86,51 @@ def _words(value: Any) -> str:
 
 
 def _dicts(value: Any) -> "list[dict[str, Any]]":
-    return [each for each in cast("list[Any]", value) if isinstance(each, dict)] if isinstance(value, list) else []
+    return [item for item in cast("list[Any]", value) if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def judge(ended: Ended, level: int) -> "tuple[str, str]":
-    """`passed`, `failed` or `unknown`, and what was found; every test that failed is named. dcgmi's exit code says no more: it is
-    not 0 where a test failed."""
-    found, error = read(ended.output)
-    faults = [f"{_on(each)}: {each.words or 'failed'}" for each in found if each.status == _FAILED]
+    """`passed`, `failed` or `unknown`, and what was found; every test that failed is named. dcgmi's exit code adds nothing: it is not 0 if
+    a test failed."""
+    results, error = read(ended.output)
+    faults = [f"{_on(result)}: {result.words or 'failed'}" for result in results if result.status == _FAILED]
     if faults:
         return "failed", "; ".join(faults)
     if fault := hardware_fault(ended.text):
         return "failed", fault
-    if not found:
+    if not results:
         return "unknown", f"dcgmi did not run its tests: {error}" if error else f"dcgmi {ended.how}"
-    passed = sum(each.status == _PASSED for each in found)
-    others = [each for each in found if each.status != _PASSED]
-    notes = "; ".join(f"{_on(each)} {each.status or 'without a result'}{f' ({each.words})' if each.words else ''}" for each in others[:3])
-    beside = f"; {len(others)} not: {notes}" if others else ""
+    passed = sum(result.status == _PASSED for result in results)
+    not_passed = [result for result in results if result.status != _PASSED]
+    notes = "; ".join(
+        f"{_on(result)} {result.status or 'without a result'}{f' ({result.words})' if result.words else ''}" for result in not_passed[:3]
+    )
+    beside = f"; {len(not_passed)} not: {notes}" if not_passed else ""
     if error or not passed:
         return "unknown", f"dcgmi has passed {passed} tests of level {level}: {error or 'none could run'}{beside}"
     return "passed", f"dcgmi passed {passed} tests of level {level}{beside}"
 
 
-def _on(found: Found) -> str:
-    where = f" on {found.gpu if found.gpu.partition(' ')[2] else f'GPU {found.gpu}'}" if found.gpu else ""
-    return f"{found.test}{where}"
+def _on(result: Found) -> str:
+    where = f" on {result.gpu if result.gpu.partition(' ')[2] else f'GPU {result.gpu}'}" if result.gpu else ""
+    return f"{result.test}{where}"
 
 
 @contextlib.contextmanager
 def host_engine(dcgmi: "list[str]") -> "Generator[list[str]]":
-    """The words that lead dcgmi to a host engine: none where one answers, else those to one that lives as long as this. Raises
-    CannotRunError where it does not start."""
+    """The arguments that lead dcgmi to a host engine: none if one answers, else those of one that lives as long as this. Raises
+    CannotRunError if it does not start."""
     if run([*dcgmi, "discovery", "-l"]).code == 0:
         yield []
         return
     program = find([], "nv-hostengine", (), _REMEDY)
     with tempfile.TemporaryDirectory(prefix="slipway-dcgm-") as folder:
-        socket, said = Path(folder, "socket"), Path(folder, "said")
-        words = [*program, "--no-daemon", "--domain-socket", str(socket), "--pid", f"{folder}/pid", "--log-filename", f"{folder}/log"]
-        with said.open("wb") as into:
-            engine = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=into, stderr=into)
+        socket, printed = Path(folder, "socket"), Path(folder, "said")
+        command = [*program, "--no-daemon", "--domain-socket", str(socket), "--pid", f"{folder}/pid", "--log-filename", f"{folder}/log"]
+        with printed.open("wb") as into:
+            engine = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=into, stderr=into)
         try:
-            _wait_for(engine, socket, said)
+            _wait_for(engine, socket, printed)
             yield ["--host", f"unix://{socket}"]
         finally:
             engine.terminate()
@@ -140,19 +141,19 @@ def host_engine(dcgmi: "list[str]") -> "Generator[list[str]]":
                 engine.wait()
 
 
-def _wait_for(engine: "subprocess.Popen[bytes]", socket: Path, said: Path) -> None:
+def _wait_for(engine: "subprocess.Popen[bytes]", socket: Path, printed: Path) -> None:
     end = time.monotonic() + _STARTS_S
     while not socket.exists():
         if engine.poll() is not None:
-            words = last_line(said.read_text(encoding="utf-8", errors="replace")) or "printed nothing"
-            raise CannotRunError(f"nv-hostengine ended with {engine.returncode}: {words}")
+            message = last_line(printed.read_text(encoding="utf-8", errors="replace")) or "printed nothing"
+            raise CannotRunError(f"nv-hostengine ended with {engine.returncode}: {message}")
         if time.monotonic() > end:
             raise CannotRunError(f"nv-hostengine did not listen within {_STARTS_S:.0f} s")
         time.sleep(_POLL_S)
 
 
 def _end(number: int, _: "FrameType | None") -> None:
-    """The host engine and its folder go, too."""
+    """Exits so that the host engine and its folder go, too."""
     sys.exit(128 + number)
 
 

@@ -1,6 +1,6 @@
-"""Health check of a node's disks: each path is there, can be written to, and has room. Runs on the node; standard library only.
+"""Health check of a node's disks: each path exists, can be written to, and has room. Runs on the node; standard library only.
 
-Settings: `paths`, `minFreeMiB`, `minFreePercent`. A path that is not there is unknown, not failed: a bad setting must not drain a cluster.
+Settings: `paths`, `minFreeMiB`, `minFreePercent`. A missing path is unknown, not failed: a wrong setting must not drain a cluster.
 """
 
 import json
@@ -26,17 +26,17 @@ class Filesystem:
 def judge(filesystems: list[Filesystem], settings: dict[str, Any]) -> tuple[str, str]:
     """`passed` or `failed`, and what was found; every fault is named."""
     faults: list[str] = []
-    for each in filesystems:
-        needed = max(settings["minFreeMiB"], each.total_mib * settings["minFreePercent"] // 100)
-        if each.is_read_only:
-            faults.append(f"{each.path} is read-only")
-        elif each.free_mib < needed:
-            faults.append(f"{each.path} has {each.free_mib} MiB free, {needed} wanted")
+    for filesystem in filesystems:
+        needed = max(settings["minFreeMiB"], filesystem.total_mib * settings["minFreePercent"] // 100)
+        if filesystem.is_read_only:
+            faults.append(f"{filesystem.path} is read-only")
+        elif filesystem.free_mib < needed:
+            faults.append(f"{filesystem.path} has {filesystem.free_mib} MiB free, {needed} wanted")
     return ("failed", "; ".join(faults)) if faults else ("passed", f"{len(filesystems)} paths have room")
 
 
 def look(path: str) -> Filesystem:
-    """Raises OSError where nothing is at the path."""
+    """Raises OSError if nothing is at the path."""
     facts = os.statvfs(path)
     return Filesystem(
         path,

@@ -1,10 +1,9 @@
-"""Health check of a node's GPUs: as many as declared, none that is broken, hot or held back, and beside jobs none that a process of no job
-uses. Runs on the node; standard library only.
+"""Health check of a node's GPUs: as many as declared, none broken, hot or held back, and beside jobs none used by a process of no job. Runs
+on the node; standard library only.
 
-Settings: `vendor`, `count`, `simulated`, limits, `otherDrivers` (so many nodes of the set may be drained for another driver), and
-`maxIdleMemoryMiB`, which is 0 beside users' jobs: how much memory a job uses is its own affair. Device files are counted first; then
-`nvidia-smi` or `amd-smi` is asked. Where neither is there a right count alone is unknown, not passed. What a GPU or its driver does not
-tell is not judged. Simulated GPUs have no state.
+Settings: `vendor`, `count`, `simulated`, limits, `otherDrivers` (nodes of the set that may be drained for another driver),
+`maxIdleMemoryMiB` (0 beside jobs). Without `nvidia-smi` or `amd-smi`, a right count is unknown, not passed. What a GPU or its driver does
+not report is not judged.
 """
 
 import json
@@ -56,7 +55,7 @@ _AMD_MODULE = Path("/sys/module/amdgpu")
 
 @dataclass(frozen=True)
 class State:
-    """What one GPU says of itself; None and the empty text for what it does not tell."""
+    """What one GPU reports; None and the empty text for what it does not report."""
 
     index: str
     performance: str
@@ -84,8 +83,8 @@ class State:
 
 
 def judge(devices: int, states: list[State] | None, settings: dict[str, Any], strangers: list[str] | None = None) -> tuple[str, str]:
-    """From the number of device files, the states where they could be asked, and processes that belong to no job: the result, and what was
-    found; every fault is named."""
+    """The result, and what was found, from the number of device files, the states if they could be read, and processes that belong to no
+    job; every fault is named."""
     wanted = settings["count"]
     faults: list[str] = []
     if devices != wanted:
@@ -134,13 +133,13 @@ def read_states(text: str, fields: tuple[str, ...] = _FIELDS) -> list[State]:
     return [_state([field.strip() for field in line.split(",")], fields) for line in text.splitlines() if line.strip()]
 
 
-def _state(words: list[str], fields: tuple[str, ...]) -> State:
-    if len(words) != len(fields):
-        raise ValueError(f"nvidia-smi said {words}")
-    index, performance, errors, pending, failure = words[: len(_CORE)]
+def _state(values: list[str], fields: tuple[str, ...]) -> State:
+    if len(values) != len(fields):
+        raise ValueError(f"nvidia-smi said {values}")
+    index, performance, errors, pending, failure = values[: len(_CORE)]
     if not errors.isdigit() and errors not in _NO_SUCH_MEMORY and _ANSWERS.fullmatch(performance):
         raise ValueError(f"the memory errors of GPU {index} cannot be read: nvidia-smi says {errors}")
-    more = {field.replace("clocks_throttle", "clocks_event"): word for field, word in zip(fields, words, strict=True)}
+    more = {field.replace("clocks_throttle", "clocks_event"): word for field, word in zip(fields, values, strict=True)}
     reasons = {"heat": "hw_thermal_slowdown", "the power brake": "hw_power_brake_slowdown"}
     return State(
         index,
@@ -159,7 +158,7 @@ def _state(words: list[str], fields: tuple[str, ...]) -> State:
 
 
 def _number(word: Any) -> int | None:
-    """From nvidia-smi's word, or amd-smi's `{"value": 54, "unit": "C"}`; None for N/A and the like."""
+    """Reads nvidia-smi's word, or amd-smi's `{"value": 54, "unit": "C"}`; None for N/A and the like."""
     if isinstance(word, dict):
         word = word.get("value")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     try:
@@ -174,7 +173,7 @@ def _pair(now: Any, most: Any) -> tuple[int, int] | None:
 
 
 def _fabric(state: str, status: str) -> str:
-    """What is wrong, from nvidia-smi's words. A GPU without NVSwitch says N/A; one that is still being added tells nothing yet."""
+    """What is wrong, in nvidia-smi's words. A GPU without NVSwitch has N/A; one that is still being added is not judged."""
     if state == "Completed" and status not in ("Success", "N/A", "[N/A]", ""):
         return status
     return "the fabric manager has not begun with it" if state == "Not Started" else ""
@@ -194,18 +193,18 @@ def with_nvlinks(states: list[State], text: str) -> list[State]:
 
 def read_amd(metrics: str, pages: str) -> list[State]:
     """From what `amd-smi metric --json` and `amd-smi bad-pages --json` print. Raises ValueError for text of another form."""
-    worn = {each.get("gpu") for each in _gpus(pages) if any(isinstance(each.get(key), list) and each[key] for key in ("pending", "un_res"))}
-    return [_amd_state(each, each.get("gpu") in worn) for each in _gpus(metrics)]
+    worn = {gpu.get("gpu") for gpu in _gpus(pages) if any(isinstance(gpu.get(key), list) and gpu[key] for key in ("pending", "un_res"))}
+    return [_amd_state(gpu, gpu.get("gpu") in worn) for gpu in _gpus(metrics)]
 
 
 def _gpus(text: str) -> list[dict[str, Any]]:
-    given: Any = json.loads(text)
+    document: Any = json.loads(text)
     try:
-        found: Any = given["gpu_data"]
+        gpus: Any = document["gpu_data"]
     except (KeyError, TypeError):
-        found = given  # some releases print the list alone
+        gpus = document  # some releases print the list alone
     try:
-        return [dict[str, Any](each) for each in found]
+        return [dict[str, Any](gpu) for gpu in gpus]
     except (TypeError, ValueError):
         raise ValueError("amd-smi gave no list of GPUs") from None
 
@@ -240,7 +239,7 @@ def _tool(vendor: str) -> str | None:
 
 
 def ask(vendor: str, asks_nvlinks: bool) -> list[State] | None:
-    """The states of all GPUs; None where the vendor's tool is not there. Raises CalledProcessError when the driver does not answer."""
+    """The states of all GPUs; None without the vendor's tool. Raises CalledProcessError if the driver does not answer."""
     tool = _tool(vendor)
     if tool is None:
         return None
@@ -296,9 +295,9 @@ def main() -> None:
         strangers = ask_strangers(settings["vendor"], Path("/proc")) if states else []
         result, found = judge(count_devices(settings["vendor"]), states, settings, strangers)
     except subprocess.CalledProcessError as error:
-        said = (error.stdout + error.stderr).strip().splitlines() or ["nothing"]
+        lines = (error.stdout + error.stderr).strip().splitlines() or ["nothing"]
         result = "failed" if error.returncode in _FAULTS and "nvidia-smi" in error.cmd[0] else "unknown"
-        found = f"{Path(error.cmd[0]).name} ended with {error.returncode}: {said[-1]}"
+        found = f"{Path(error.cmd[0]).name} ended with {error.returncode}: {lines[-1]}"
     except (OSError, ValueError) as error:
         result, found = "unknown", str(error)
     met = {"driver": {"version": driver, "drains": settings.get("otherDrivers", 0)}} if driver else {}

@@ -1,10 +1,8 @@
-"""Processes on NVIDIA's GPUs that belong to no job, as of somebody who has entered the node beside Slurm. Runs on the node, for gpu.py;
-standard library only.
+"""Processes on NVIDIA's GPUs that belong to no job. Runs on the node, for gpu.py; standard library only.
 
-A process counts where all of this is sure: nvidia-smi lists it, /proc here has it with a GPU open, no step of Slurm's has it in its cgroup,
-and it is no program of the driver's own. Current drivers list processes by their numbers here, and leave out those that are not visible
-here; older ones list the machine's numbers, which mean nothing in a pod (_gpuConvertPid in NVIDIA's open kernel modules). How much of a GPU
-a process uses is its own affair.
+A process counts if nvidia-smi lists it, /proc here has it with a GPU open, no step of Slurm's has it in its cgroup, and it is no program of
+the driver's own. Older drivers list the machine's numbers of processes, which mean nothing in a pod (_gpuConvertPid in NVIDIA's open kernel
+modules).
 """
 
 import re
@@ -22,30 +20,30 @@ _NAMED = 3
 
 
 def read_processes(text: str) -> dict[int, str]:
-    """The UUID of a GPU by the process that uses it, from what nvidia-smi prints. Lines of another form, such as `[Insufficient
-    Permissions]`, tell of no process."""
+    """The UUID of a GPU by the process that uses it, from nvidia-smi's output. Other lines, such as `[Insufficient Permissions]`, are
+    skipped."""
     lines = [[field.strip() for field in line.split(",")] for line in text.splitlines()]
-    return {int(words[0]): words[1] for words in lines if len(words) == 3 and words[0].isdigit()}
+    return {int(fields[0]): fields[1] for fields in lines if len(fields) == 3 and fields[0].isdigit()}
 
 
 def foreign(listed: dict[int, str], proc: Path) -> list[str]:
-    """Those of the listed processes that belong to no job, each with its name and GPU. A process that has ended meanwhile, is not visible
-    here, or may not be looked at is left out."""
-    found: list[str] = []
+    """The listed processes that belong to no job, each with its name and GPU. A process that has ended, is not visible here, or may not be
+    looked at is left out."""
+    strangers: list[str] = []
     for process, gpu in sorted(listed.items()):
         try:
             folder = proc / str(process)
             program = Path(str((folder / "exe").readlink()).removesuffix(" (deleted)")).name
             in_job = _STEP.search((folder / "cgroup").read_text()) is not None
             if not in_job and _DRIVERS.fullmatch(program) is None and _has_gpu(folder / "fd"):
-                found.append(f"{program} ({process}) on {gpu}")
+                strangers.append(f"{program} ({process}) on {gpu}")
         except OSError:
             continue
-    return found
+    return strangers
 
 
 def _has_gpu(files: Path) -> bool:
-    """True where a process has a GPU open. Raises OSError for one that has ended, or may not be looked at."""
+    """Raises OSError for a process that has ended, or may not be looked at."""
     for file in files.iterdir():
         try:
             if _DEVICE.fullmatch(str(file.readlink())):

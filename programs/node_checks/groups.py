@@ -1,9 +1,7 @@
-"""Runs a check of the network between nodes: its jobs have two nodes, or all of them, and what fails is traced to a node or a link.
+"""Runs a check of the network between nodes, in jobs of two nodes or of all, and traces failures to a node or a link.
 
-`python3 -m programs.node_checks.groups '<spec>'`, as SlurmUser. As run.py does for checks of single nodes, it prints a JSON line for each
-node, and before these one for each pair.
-What is tested next, and what the tests prove, is decided in pairs.py; what becomes of a node, in plan.py, as for every other check. A node
-that a check holds drained is tested last, in a reservation of its own, with nodes that have passed before.
+`python3 -m programs.node_checks.groups '<spec>'`, as SlurmUser. It prints a JSON line for each pair, and then, as run.py does, one for each
+node. pairs.py decides what is tested next and what that proves; plan.py decides what becomes of a node.
 """
 
 import os
@@ -38,7 +36,7 @@ _LIMITS = {"minBandwidthMBs": 0, "maxLatencyUs": 0}
 
 
 class Tests:
-    """The tests of one run, and what they have shown so far. `report` is told of each."""
+    """The tests of one run, and their results so far. `report` is called for each."""
 
     def __init__(
         self,
@@ -74,39 +72,39 @@ class Tests:
         return judge(answer, None, self._settings) if isinstance(answer, Measured) else (answer.result, answer.found)
 
     def round_of(self, pairs: Sequence[Pair], nodes: Mapping[str, Node]) -> None:
-        """Tests these pairs side by side. The first round says what is usual here; where it has one pair only, the first two do."""
+        """Tests these pairs side by side. The first round gives the usual figures; if it has a single pair, the first two do."""
 
-        def test(each: Pair) -> Measured | Outcome:
-            return self._test([nodes[name] for name in each], None)
+        def test(names: Pair) -> Measured | Outcome:
+            return self._test([nodes[name] for name in names], None)
 
         with ThreadPoolExecutor(max_workers=self._parallel) as pool:
             answers = dict(zip(pairs, pool.map(test, pairs), strict=True))
-        self._measured |= {each: answer for each, answer in answers.items() if isinstance(answer, Measured)}
+        self._measured |= {names: answer for names, answer in answers.items() if isinstance(answer, Measured)}
         if self._usual is None and (usual := baseline(self._measured.values())) is not None:
             self._usual = usual
             answers = {**self._measured, **answers}
-        for each, answer in answers.items():
+        for names, answer in answers.items():
             if answer in _AWAY:
                 self.away |= {
-                    name for name, node in self._slurm.nodes(",".join(each)).items() if not isinstance(_step(self._spec, node), Run)
+                    name for name, node in self._slurm.nodes(",".join(names)).items() if not isinstance(_step(self._spec, node), Run)
                 }
-            result, words = self._judged(answer)
-            self.results[each], self.words[each] = result, words
-            self._report(each, result, words)
+            result, text = self._judged(answer)
+            self.results[names], self.words[names] = result, text
+            self._report(names, result, text)
 
     def with_good_nodes(self, node: Node, held: Reservation, nodes: Mapping[str, Node]) -> Outcome:
-        """A node in its reservation, with the good ones there."""
+        """Tests a node in its reservation, with the good nodes there."""
         against: list[str] = []
         for name in held.partners:
-            result, words = self._judged(self._test([node, nodes[name]], held))
-            self._report(pair(node.name, name), result, words)
+            result, text = self._judged(self._test([node, nodes[name]], held))
+            self._report(pair(node.name, name), result, text)
             if result == PASSED:
-                return Outcome(PASSED, f"{words} with {name}")
-            against += [f"{words} with {name}"] if result == FAILED else []
+                return Outcome(PASSED, f"{text} with {name}")
+            against += [f"{text} with {name}"] if result == FAILED else []
         return Outcome(FAILED if len(against) >= PROOF else UNKNOWN, "; ".join(against) or "no test gave an answer")
 
     def _test(self, nodes: Sequence[Node], held: Reservation | None) -> Measured | Outcome:
-        """Once more where it has met another check, or one of this check's own jobs that ends: either is over soon."""
+        """Tests again after meeting another check, or a job of this check that is ending: either is over soon."""
         began = self._clock()
         answer = self._test_once(nodes, held)
         while answer == BUSY and self._clock() <= began + OTHERS_S and self._are_checked([node.name for node in nodes], held):
@@ -115,7 +113,7 @@ class Tests:
         return answer
 
     def _are_checked(self, names: Sequence[str], held: Reservation | None) -> bool:
-        """True where these nodes have no jobs but those of checks. In a reservation there can be no others to come."""
+        """True if only jobs of checks are on these nodes. In a reservation no others can come."""
         steps = [_step(self._spec, node) for node in self._slurm.nodes(",".join(names)).values()]
         is_open = held is not None or all(isinstance(step, Run) or step == Done(BUSY) for step in steps)
         return is_open and not self._slurm.is_ending and all(map(self._slurm.is_held_by_checks, names))
@@ -146,7 +144,7 @@ def run_groups(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Runs the check over all idle nodes of its sets. Raises SlurmError when Slurm cannot be read. `turn` chooses the first pairs."""
+    """Runs the check on all idle nodes of its sets. Raises SlurmError if Slurm cannot be read. `turn` chooses the first pairs."""
     end = clock() + spec.deadline_s
     _finish(spec, slurm, at)
     budget = budget_of(spec, slurm)
@@ -159,8 +157,8 @@ def run_groups(
     outcomes = {name: step.outcome for name, step in steps.items() if isinstance(step, Done)}
     outcomes |= _test_free(spec, tests, free, nodes, turn, lambda: slurm.is_ending or clock() > end)
     for name in free:
-        found = outcomes[name]
-        outcomes[name] = check_node(spec, name, Run(None), slurm, notes, lambda _node, _held, found=found: found)
+        tested = outcomes[name]
+        outcomes[name] = check_node(spec, name, Run(None), slurm, notes, lambda _node, _held, tested=tested: tested)
     good = [name for name in free if outcomes[name].result == PASSED]
     for name, step in steps.items():
         if isinstance(step, Reserve) and clock() <= end and not slurm.is_ending:
@@ -181,17 +179,17 @@ def run_groups(
 def _test_free(
     spec: Spec, tests: Tests, free: Sequence[str], nodes: Mapping[str, Node], turn: int, is_over: Callable[[], bool]
 ) -> dict[str, Outcome]:
-    """What the tests say of the nodes that no job and no drain has."""
+    """Tests the nodes that no job and no drain has."""
     if len(free) < 2:
         return {name: Outcome(UNKNOWN, "no other idle node to test with") for name in free}
-    whole = ""
+    set_text = ""
     if spec.per == "set":
-        result, whole = tests.all_at_once([nodes[name] for name in free])
-        whole = f"{len(free)} nodes together: {whole}"
+        result, set_text = tests.all_at_once([nodes[name] for name in free])
+        set_text = f"{len(free)} nodes together: {set_text}"
         if result == PASSED:
-            return {name: Outcome(PASSED, whole) for name in free}
+            return {name: Outcome(PASSED, set_text) for name in free}
         if result == SKIPPED:
-            return {name: Outcome(SKIPPED, whole) for name in free}
+            return {name: Outcome(SKIPPED, set_text) for name in free}
     # Three nodes make one pair in a round, which has nothing to be compared with.
     screening, round_ = max(tests_rounds(spec), 2 if len(free) == 3 else 1), 0
     while not is_over():
@@ -200,7 +198,7 @@ def _test_free(
             break
         tests.round_of(planned, nodes)
         round_ += 1
-    return {name: _outcome(name, verdict(free, tests.results), tests, whole) for name in free}
+    return {name: _outcome(name, verdict(free, tests.results), tests, set_text) for name in free}
 
 
 def tests_rounds(spec: Spec) -> int:
@@ -208,37 +206,36 @@ def tests_rounds(spec: Spec) -> int:
     return max(1, next(iter(spec.targets.values())).settings.get("rounds", 1))
 
 
-def _outcome(name: str, told: Verdict, tests: Tests, whole: str) -> Outcome:
-    """What is proved of one node, in words. `whole` is what a failed test of all nodes said, which has to be somebody's fault."""
-    with_others = {each: next(other for other in each if other != name) for each in tests.results if name in each}
-    said = {
-        result: [f"{tests.words[each]} with {other}" for each, other in with_others.items() if tests.results[each] == result]
+def _outcome(name: str, told: Verdict, tests: Tests, set_text: str) -> Outcome:
+    """What the tests prove of one node. `set_text` is what a failed test of all nodes said: some node or link has to be at fault."""
+    partners = {names: next(partner for partner in names if partner != name) for names in tests.results if name in names}
+    texts = {
+        result: [f"{tests.words[names]} with {partner}" for names, partner in partners.items() if tests.results[names] == result]
         for result in (PASSED, FAILED)
     }
     if name in told.faulty:
-        return Outcome(FAILED, "; ".join(said[FAILED]))
-    links = [f"the link to {other} is at fault: {tests.words[each]}" for each, other in with_others.items() if each in told.links]
+        return Outcome(FAILED, "; ".join(texts[FAILED]))
+    links = [f"the link to {partner} is at fault: {tests.words[names]}" for names, partner in partners.items() if names in told.links]
     if links:
         return Outcome(FAILED, "; ".join(links), is_spared=True)
     if name in tests.away:
         return BUSY
-    if name in told.good and whole and not (told.faulty or told.links):
-        return Outcome(UNKNOWN, f"{whole}; no node and no link of these is slow by itself")
+    if name in told.good and set_text and not (told.faulty or told.links):
+        return Outcome(UNKNOWN, f"{set_text}; no node and no link of these is slow by itself")
     if name in told.good:
-        return Outcome(PASSED, said[PASSED][0])
-    if said[FAILED]:
-        return Outcome(UNKNOWN, f"this node, the other one or their link is at fault: {'; '.join(said[FAILED])}")
-    if with_others and all(tests.results[each] == SKIPPED for each in with_others):
-        return Outcome(SKIPPED, tests.words[next(iter(with_others))])
-    others = [f"{tests.words[each]} with {other}" for each, other in with_others.items()]
-    return Outcome(UNKNOWN, "; ".join(others) or "no good node was left to test with")
+        return Outcome(PASSED, texts[PASSED][0])
+    if texts[FAILED]:
+        return Outcome(UNKNOWN, f"this node, the other one or their link is at fault: {'; '.join(texts[FAILED])}")
+    if partners and all(tests.results[names] == SKIPPED for names in partners):
+        return Outcome(SKIPPED, tests.words[next(iter(partners))])
+    open_texts = [f"{tests.words[names]} with {partner}" for names, partner in partners.items()]
+    return Outcome(UNKNOWN, "; ".join(open_texts) or "no good node was left to test with")
 
 
 def _partners(
     spec: Spec, slurm: Slurm, good: Sequence[str], until: float, clock: Callable[[], float], pause: Callable[[float], None]
 ) -> dict[str, Node]:
-    """As many good nodes without a job as a proof takes, where there are so many. A node completes a job of this check for some time after
-    srun has ended."""
+    """Up to PROOF good nodes without a job. A node completes a job of this check for some time after srun has ended."""
     while True:
         seen = slurm.nodes(",".join(good)) if good else {}
         steps = {name: _step(spec, node) for name, node in seen.items()}
@@ -250,7 +247,7 @@ def _partners(
 
 
 def _look_again(spec: Spec, slurm: Slurm, notes: Notes, tests: Tests, name: str, step: Reserve, partners: Mapping[str, Node]) -> Outcome:
-    """A node that a check holds drained, with good nodes."""
+    """Tests a node that a check holds drained, with good nodes."""
     if not partners:
         return Outcome(UNKNOWN, "no good node was left to test with")
     reserve = Reserve(replace(step.reservation, partners=tuple(partners)))
@@ -266,7 +263,7 @@ def _in_reservation(tests: Tests, node: Node, held: Reservation | None, nodes: M
 
 
 def _finish(spec: Spec, slurm: Slurm, at: str) -> None:
-    """What a killed run left is put back first: its reservations have good nodes, too."""
+    """Puts back what a killed run left. This comes first: its reservations have good nodes, too."""
     nodes, reservations = slurm.nodes(), slurm.reservations()
     notes = Notes(spec, slurm, Allowance(held_by_checks(nodes, at, reservations)), at)
     left = Outcome(UNKNOWN, "an earlier run was killed here")
@@ -277,7 +274,7 @@ def _finish(spec: Spec, slurm: Slurm, at: str) -> None:
 
 
 def _wait_for_others(spec: Spec, slurm: Slurm, until: float, clock: Callable[[], float], pause: Callable[[float], None]) -> dict[str, Step]:
-    """The first step for each node, once no node is busy with another check. Schedules often name the same minute."""
+    """The first step for each node, once no other check has a node. Schedules often name the same minute."""
     while True:
         steps = _chosen(spec, plan_checks(spec.name, spec.targets, slurm.nodes(), slurm.reservations(), spec.asked_nodes, spec.longest_s))
         busy = [name for name, step in steps.items() if step == Done(BUSY)]
@@ -287,7 +284,7 @@ def _wait_for_others(spec: Spec, slurm: Slurm, until: float, clock: Callable[[],
 
 
 def _chosen(spec: Spec, steps: dict[str, Step]) -> dict[str, Step]:
-    """All nodes; of a run for some only, these, with idle ones to test them with."""
+    """All nodes; in a run for some nodes, those and idle ones to test them with."""
     partners = [name for name, step in steps.items() if not spec.is_for(name) and isinstance(step, Run)][:_PARTNERS]
     return {name: step for name, step in steps.items() if spec.is_for(name) or name in partners}
 
@@ -305,7 +302,7 @@ def main() -> int:
             spec,
             slurm,
             lambda name, outcome: write_line(spec.name, {"node": name}, at, outcome),
-            lambda each, result, words: write_line(spec.name, {"pair": each}, at, Outcome(result, words)),
+            lambda names, result, text: write_line(spec.name, {"pair": names}, at, Outcome(result, text)),
             at,
             int(now // _TURN_S),
         )

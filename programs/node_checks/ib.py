@@ -1,8 +1,8 @@
 """Test of InfiniBand and RoCE between two nodes: ib_write_bw of perftest, port by port. Runs on both nodes, one task on each.
 
-Settings: `nodes` (both names), `minRateGbps`, `minShareOfRatePercent` of the port's rate, `seconds` for each port, `command`. Each active
-port that both nodes have is tested, but for EFA's, which knows no such writes. Rank 1 runs the servers and rank 0 the clients, and
-rank 0 prints one JSON line. That a port is slow is its fault, the other one's, or that of the way between: pairs.py decides.
+Settings: `nodes` (both names), `minRateGbps`, `minShareOfRatePercent` of the port's rate, `seconds` for each port, `command`. It tests each
+active port that both nodes have, except EFA's, which has no such writes. Rank 1 runs the servers. Rank 0 runs the clients and prints one
+JSON line.
 """
 
 import json
@@ -38,7 +38,7 @@ _NOT_YET = "Couldn't connect to"
 
 @dataclass(frozen=True)
 class Test:
-    """What came of one port."""
+    """The result of one port."""
 
     port: str
     """The device and its port, `mlx5_0/1`."""
@@ -72,19 +72,19 @@ def read(text: str) -> "float | None":
 def judge(tests: "list[Test]", settings: "dict[str, Any]") -> "tuple[str, str]":
     """`passed`, `failed` or `unknown`, and what was found; every port at fault is named."""
     faults: list[str] = []
-    for each in tests:
-        least = max(settings["minRateGbps"], each.rate_gbps * settings["minShareOfRatePercent"] / 100)
-        if each.is_broken:
-            faults.append(f"{each.port} cannot write: {each.said}")
-        elif each.gbps is not None and each.gbps < least:
-            faults.append(f"{each.port} writes at {each.gbps:g} of {each.rate_gbps:g} Gbit/s, {least:g} wanted")
+    for test in tests:
+        least = max(settings["minRateGbps"], test.rate_gbps * settings["minShareOfRatePercent"] / 100)
+        if test.is_broken:
+            faults.append(f"{test.port} cannot write: {test.said}")
+        elif test.gbps is not None and test.gbps < least:
+            faults.append(f"{test.port} writes at {test.gbps:g} of {test.rate_gbps:g} Gbit/s, {least:g} wanted")
     if faults:
         return "failed", "; ".join(faults)
-    if silent := [f"{each.port}: {each.said}" for each in tests if each.gbps is None]:
+    if silent := [f"{test.port}: {test.said}" for test in tests if test.gbps is None]:
         return "unknown", "; ".join(silent)
     if not tests:
         return "unknown", "no active InfiniBand or RoCE port that both nodes have"
-    slowest = min(tests, key=lambda each: (each.gbps or 0.0) / (each.rate_gbps or 1.0))
+    slowest = min(tests, key=lambda test: (test.gbps or 0.0) / (test.rate_gbps or 1.0))
     return "passed", f"{len(tests)} ports, of which {slowest.port} is the slowest: {slowest.gbps:g} of {slowest.rate_gbps:g} Gbit/s"
 
 
@@ -94,23 +94,23 @@ def arguments(port: str, listens: int, seconds: int) -> "list[str]":
 
 
 def serve(line: Line, program: "list[str]", ports: "dict[str, float]", seconds: int) -> None:
-    """Rank 1: a server for each port that rank 0 names. Raises OSError where rank 0 is gone."""
+    """Rank 1: a server for each port that rank 0 names. Raises OSError if rank 0 is gone."""
     line.send(ports=ports)
     while "port" in (wish := line.receive()):
         with listen(0) as free:
             listens = free.getsockname()[1]
-        words = [*program, *arguments(wish["port"], listens, seconds)]
-        server = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        command = [*program, *arguments(wish["port"], listens, seconds)]
+        server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
             line.send(listens=listens)
             line.receive()
         finally:
-            said = _end(server)
-        line.send(said=said)
+            last_words = _end(server)
+        line.send(said=last_words)
 
 
 def _end(server: "subprocess.Popen[bytes]") -> str:
-    """A server ends after its client; one that does not is killed. Its last line."""
+    """Waits for a server, which ends after its client, or kills it. Returns its last line."""
     try:
         output, _ = server.communicate(timeout=_ENDS_S)
     except subprocess.TimeoutExpired:
@@ -120,7 +120,7 @@ def _end(server: "subprocess.Popen[bytes]") -> str:
 
 
 def write(line: Line, host: str, program: "list[str]", ports: "dict[str, float]", seconds: int) -> "list[Test]":
-    """Rank 0: a client for each port. Raises OSError where rank 1 is gone."""
+    """Rank 0: a client for each port. Raises OSError if rank 1 is gone."""
     tests: list[Test] = []
     theirs = line.receive()
     if why := theirs.get("cannot"):
@@ -137,12 +137,12 @@ def write(line: Line, host: str, program: "list[str]", ports: "dict[str, float]"
     return tests
 
 
-def _client(words: "list[str]", port: str, rate: float, seconds: int) -> Test:
+def _client(command: "list[str]", port: str, rate: float, seconds: int) -> Test:
     end = time.monotonic() + _CONNECTS_S
     while True:
         try:
             done = subprocess.run(
-                words,
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -159,8 +159,8 @@ def _client(words: "list[str]", port: str, rate: float, seconds: int) -> Test:
 
 
 def judge_client(code: int, output: str, port: str, rate: float) -> Test:
-    """What a client's end says of its port."""
-    broken = next((text.strip() for text in output.splitlines() if any(words in text for words in _BROKEN)), "")
+    """The result of a port, from the end of its client."""
+    broken = next((text.strip() for text in output.splitlines() if any(phrase in text for phrase in _BROKEN)), "")
     if broken:
         return Test(port, rate, None, broken, is_broken=True)
     gbps = read(output) if code == 0 else None
@@ -171,7 +171,7 @@ def main() -> None:
     settings = json.loads(sys.argv[1])
     seconds, is_first = settings["seconds"], os.environ.get("SLURM_PROCID", "0") == "0"
     token = os.environ[MEETING]
-    other = next((name for name in settings["nodes"] if name != os.environ.get("SLURMD_NODENAME", "")), "")
+    partner = next((name for name in settings["nodes"] if name != os.environ.get("SLURMD_NODENAME", "")), "")
     try:
         program, ports, why = find(settings["command"], "ib_write_bw", (), _REMEDY), look(), ""
     except (CannotRunError, OSError, ValueError) as error:
@@ -180,7 +180,7 @@ def main() -> None:
         if is_first and why:
             result, found = "unknown", why
         elif is_first:
-            tests = write(go_to_other(other, token, seconds + _AROUND_S), other, program, ports, seconds)
+            tests = write(go_to_other(partner, token, seconds + _AROUND_S), partner, program, ports, seconds)
             result, found = judge(tests, settings)
         else:
             line = wait_for_other(token, seconds + _AROUND_S)

@@ -1,10 +1,9 @@
-"""Health check of the kernel's log: faults of GPUs, memory, disks, links and file systems that nothing else tells. Runs on the node, beside
-jobs; standard library only.
+"""Health check of the kernel's log: faults of GPUs, memory, disks, links and file systems. Runs on the node, beside jobs; standard library
+only.
 
-Settings: `maxAgeS` (0: since the machine started), a limit for each kind of fault, `xids` and `ignoredXids` (numbers that count beside or
-instead of those below), and `patterns` of the user's, by their names. The log is the machine's: all nodes on it see the same lines. A
-user's job may end with an Xid, or be killed at its own memory limit: neither is a fault of the node.
-A user chooses words of the log, too: the names of processes, files and network interfaces, and options of mounts. They prove nothing.
+Settings: `maxAgeS` (0: since the machine started), a limit for each kind of fault, `xids` and `ignoredXids` (added to those below, or taken
+from them), and `patterns` of the user's, by name. A job may end with an Xid, or be killed at its own memory limit: neither is a fault of
+the node. Users choose words of the log, too (names of processes, files and interfaces, mount options): these prove nothing.
 """
 
 import errno
@@ -130,16 +129,16 @@ class Line:
 
 
 def fault_of(text: str, settings: dict[str, Any]) -> tuple[str, str] | None:
-    """The limit that counts the line, and what it says; None for a line that is no fault of the node."""
+    """The limit that counts the line, and its text; None for a line that is no fault of the node."""
     if _STARTS.search(text) is None or _OF_A_PROCESS.match(text):
         return None
     if xid := _XID.match(text):
-        number, rest = int(xid[2]), xid[3]
+        number, details = int(xid[2]), xid[3]
         if number in settings["ignoredXids"]:
             return None
-        if number in XIDS or (number in _NVLINK_XIDS and " Fatal" in rest):
+        if number in XIDS or (number in _NVLINK_XIDS and " Fatal" in details):
             return "maxGpuErrors", f"GPU {xid[1]}: Xid {number} ({XIDS.get(number, 'NVLink error')})"
-        if number == 154 and (action := _RECOVERY.search(rest)):
+        if number == 154 and (action := _RECOVERY.search(details)):
             return "maxGpuErrors", f"GPU {xid[1]}: {action[1]}"
         return ("maxGpuErrors", f"GPU {xid[1]}: Xid {number}") if number in settings["xids"] else None
     for limit, pattern in PATTERNS:
@@ -153,7 +152,7 @@ def _cut(text: str) -> str:
 
 
 def _faults_of(text: str, settings: dict[str, Any], patterns: dict[str, re.Pattern[str]]) -> list[tuple[str, str]]:
-    """Each limit that counts the line, with what it says: at most one of ours, and one for the first of the user's patterns."""
+    """Each limit that counts the line, with its text: at most one of ours, and one for the first of the user's patterns."""
     ours = fault_of(text, settings)
     seen = "" if not patterns or _OF_A_PROCESS.match(text) else _CHOSEN.sub("", text)[:_MATCHED]
     name = next((name for name, pattern in patterns.items() if pattern.search(seen)), None)
@@ -165,16 +164,16 @@ def judge(lines: list[Line], now_s: float, settings: dict[str, Any]) -> tuple[st
     oldest = now_s - settings["maxAgeS"] if settings["maxAgeS"] else 0.0
     young = [line for line in lines if line.at_s >= oldest]
     counts = dict.fromkeys(LIMITS, 0)
-    said: dict[str, dict[str, None]] = {limit: {} for limit in LIMITS}
+    texts: dict[str, dict[str, None]] = {limit: {} for limit in LIMITS}
     patterns = {name: re.compile(pattern) for name, pattern in settings["patterns"].items()}
     for line in young:
-        for limit, words in _faults_of(line.text, settings, patterns):
+        for limit, text in _faults_of(line.text, settings, patterns):
             counts[limit] += 1
-            said[limit][words] = None
+            texts[limit][text] = None
     faults: list[str] = []
     for limit, count in counts.items():
         if count > settings[limit]:
-            named, most = [*said[limit]], settings[limit]
+            named, most = [*texts[limit]], settings[limit]
             more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
             allowed = f" ({count} {_WORDS[limit]}, {most} allowed)" if most else ""
             faults.append(f"{', '.join(named[:_NAMED])}{more}{allowed}")
@@ -184,8 +183,8 @@ def judge(lines: list[Line], now_s: float, settings: dict[str, Any]) -> tuple[st
 
 
 def read_line(record: bytes) -> Line | None:
-    """From a record of /dev/kmsg: `priority,number,microseconds,flags;text`, and lines that begin with a space. None for other text, and
-    for what a program has written under a name of its own. Source: the kernel's Documentation/ABI/testing/dev-kmsg."""
+    """Reads a record of /dev/kmsg: `priority,number,microseconds,flags;text`, and lines that begin with a space. None for other text, and
+    for what a program has written under its own name. Source: the kernel's Documentation/ABI/testing/dev-kmsg."""
     head, separator, text = record.partition(b";")
     fields = head.split(b",")
     if not separator or len(fields) < 4 or not fields[0].isdigit() or not fields[2].isdigit():
@@ -197,7 +196,7 @@ def read_line(record: bytes) -> Line | None:
 
 
 def read_log(path: str, most: int = _MOST) -> list[Line]:
-    """What the log has now, without waiting for more. Raises OSError, and OverflowError where it is longer than so many records."""
+    """The lines of the log now, without waiting for more. Raises OSError, and OverflowError if there are more than `most` records."""
     lines: list[Line] = []
     log = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:

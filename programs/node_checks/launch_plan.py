@@ -1,7 +1,7 @@
 """Decides what follows from a node's failed launches. Pure.
 
-A test job is one of Slurm's own user: it has the node's reservation for itself, so nobody preempts it, and its script is `true`. It proves
-the node's part alone: no setting, file or limit of a user's has any part in it.
+A test job is one of Slurm's own user, in a reservation of the node, with the script `true`. So it tests the node alone: no setting, file or
+limit of a user is involved.
 """
 
 from collections.abc import Mapping
@@ -25,15 +25,14 @@ for running, as it may not have heard of the failure; empty for a job that has e
 
 
 def read_launch(row: str) -> Outcome | None:
-    """The outcome of a test job from its state and its start, as squeue prints them; None while it goes on.
+    """The outcome of a test job, from its state and start as squeue prints them; None while it goes on.
 
-    slurmd cancels the job where it could not start it, as the job may not be requeued; where slurmd refuses it, it is FAILED (measured on
-    26.05).
+    slurmd cancels a job that it could not start, as the job may not be requeued. A job that slurmd refuses is FAILED (measured on 26.05).
     """
-    words = row.split()
-    if len(words) != 2:
+    fields = row.split()
+    if len(fields) != 2:
         return Outcome(UNKNOWN, "Slurm does not know the test job any more")
-    state, start = words
+    state, start = fields
     if state == "COMPLETED":
         return Outcome(PASSED, "slurmd starts jobs")
     if state == "FAILED" or (state == "CANCELLED" and start[:1].isdecimal()):
@@ -47,9 +46,9 @@ def is_closed(node: Node) -> bool:
 
 
 def most_drained(nodes: Mapping[str, Node], name: str) -> int:
-    """Nodes of that one's set that all checks together may hold drained, for this check to drain another."""
+    """Nodes of that node's set that all checks together may hold drained, for this check to drain another."""
     node_set = name.rpartition("-")[0]
-    return max(1, sum(each.rpartition("-")[0] == node_set for each in nodes) * LAUNCH_MOST_PERCENT // 100)
+    return max(1, sum(node.rpartition("-")[0] == node_set for node in nodes) * LAUNCH_MOST_PERCENT // 100)
 
 
 def plan_free(job: Mapping[str, Any]) -> Free:
@@ -59,16 +58,16 @@ def plan_free(job: Mapping[str, Any]) -> Free:
         return "wait"
     if "PENDING" not in states or not job.get("restart_cnt"):
         return ""
-    words = str(job.get("state_description", ""))
+    description = str(job.get("state_description", ""))
     if job.get("hold"):
-        is_slurms = reason == "JobHoldMaxRequeue" or words.startswith(("launch fail", "launch_fail"))
+        is_slurms = reason == "JobHoldMaxRequeue" or description.startswith(("launch fail", "launch_fail"))
         return "release" if is_slurms else ""
     waits_s = _number(job.get("eligible_time")) - _number(job.get("submit_time"))
     return "start" if reason == "BeginTime" and 0 < waits_s <= _REQUEUE_S else ""
 
 
-def _number(given: Any) -> int:
+def _number(value: Any) -> int:
     try:
-        return int(given["number"])
+        return int(value["number"])
     except (KeyError, TypeError, ValueError):
         return 0

@@ -1,9 +1,7 @@
 """Takes nodes that cannot start jobs out of service: the check `launch`, which every cluster has. Runs beside slurmctld, in `collect`.
 
-A node tells of a launch that has failed (programs/worker/launches.py). It is reserved, which keeps jobs out. Where it cannot write to its
-spool, or where a job of Slurm's own user does not start there either, the failure is noted and the node drained. Then the jobs that it
-could not start get their place in the queue back. Nodes with that failure are tried again each minute, drained ones once their jobs have
-ended. It keeps nothing: what a killed run has left is a reservation or a note in Slurm.
+A node reports a launch that has failed (programs/worker/launches.py). It is reserved and tested, and drained if it is at fault. This
+program keeps nothing: a killed run leaves a reservation or a note in Slurm.
 """
 
 import contextlib
@@ -65,7 +63,7 @@ class TrialJobs(Slurm):
 
 
 class Launches:
-    """Suspects, and the threads that look at them."""
+    """Suspects, and the threads that test them."""
 
     def __init__(
         self,
@@ -81,17 +79,17 @@ class Launches:
         """By node, until when the last test that passed counts, and for how many seconds it did."""
 
     def put(self, report: Report) -> None:
-        """Takes a node's report. One that finds no room comes again with the node's next failure."""
-        fault = next((found.found for found in report.found if found.result == FAILED), "")
+        """Takes a node's report. If the queue is full, the node's next failure brings it again."""
+        fault = next((finding.found for finding in report.found if finding.result == FAILED), "")
         with contextlib.suppress(queue.Full):
             self._suspects.put_nowait(Suspect(report.node, fault, report.jobs))
 
     def start(self) -> list[threading.Thread]:
-        """The threads, which never end by themselves."""
+        """Starts the threads, which never end by themselves."""
         threads = [threading.Thread(target=self._work, daemon=True) for _ in range(_PARALLEL)]
         threads.append(threading.Thread(target=self._repeat, daemon=True))
-        for each in threads:
-            each.start()
+        for thread in threads:
+            thread.start()
         return threads
 
     def _work(self) -> None:
@@ -103,15 +101,15 @@ class Launches:
             self._try(self.look_again)
             time.sleep(_AGAIN_S)
 
-    def _try(self, act: Callable[..., None], *given: Suspect) -> None:
+    def _try(self, act: Callable[..., None], *suspects: Suspect) -> None:
         try:
-            act(*given)
+            act(*suspects)
         except (SlurmError, TimeoutError) as error:
-            about = f"node {given[0].node}: " if given else ""
+            about = f"node {suspects[0].node}: " if suspects else ""
             self._say(logs.line("checks", f"check {LAUNCH}: {about}{error}", logs.ERROR, check=LAUNCH))
 
     def look(self, suspect: Suspect) -> None:
-        """Finds out whether the node is at fault, and takes it out of service then. Raises SlurmError."""
+        """Finds out whether the node is at fault, and takes it out of service if so. Raises SlurmError."""
         for _ in range(_MOST_LOOKS):
             node, is_judged = self._look(suspect)
             if node is not None and is_closed(node):
@@ -122,7 +120,7 @@ class Launches:
             self._pause(_PAUSE_S)  # another look, whose suspect may have named other jobs, or another check
 
     def _look(self, suspect: Suspect) -> tuple[Node | None, bool]:
-        """The node after a look, and whether this one could judge it."""
+        """The node after a look, and whether this look could judge it."""
         if not suspect.fault and self._clock() < self._passed.get(suspect.node, (0.0, 0.0))[0]:
             node = self._slurm.nodes(suspect.node).get(suspect.node)
             if node is None or is_closed(node) or not _is_noted(node):
@@ -135,10 +133,10 @@ class Launches:
             return self._slurm.nodes(node.name).get(node.name), True
 
     def look_again(self) -> None:
-        """Tries the nodes whose failure is noted once more, and ends what a killed run has left. Raises SlurmError."""
+        """Tests the nodes with a noted failure once more, and ends what a killed run has left. Raises SlurmError."""
         nodes, held = self._slurm.all_briefly(), self._slurm.reservations()
         noted = {name for name, node in nodes.items() if FAILURE in node.extra and LAUNCH in failures(read_results(node.extra) or {})}
-        stale = {name: each for name, each in held.items() if each.is_of(LAUNCH) and each.age_s > 2 * _TEST_S}
+        stale = {name: reservation for name, reservation in held.items() if reservation.is_of(LAUNCH) and reservation.age_s > 2 * _TEST_S}
         drained = {name for name in noted if "DRAIN" in nodes[name].state.flags}
         for name in stale.keys() - noted:
             self._slurm.release(stale[name])
@@ -158,7 +156,7 @@ class Launches:
 
     @contextlib.contextmanager
     def _reserved(self, name: str) -> Generator[Reservation | None]:
-        """A reservation of the node, which keeps other jobs out; None while another check has one."""
+        """Reserves the node, which keeps other jobs out; None while another check has a reservation."""
         held = Reservation(f"{RESERVATION}{name}", name, f"{reason_prefix(LAUNCH)}a job could not be started")
         is_ours = self._slurm.reserve(held)
         try:
@@ -168,7 +166,7 @@ class Launches:
                 self._slurm.release(held)
 
     def _judge(self, node: Node, held: Reservation, fault: str = "") -> None:
-        """Notes what the node is at fault with, or what a test job shows. A failure that is noted ends with a test job that starts."""
+        """Notes the node's own fault, or the result of a test job. A noted failure ends with a test job that starts."""
         outcome = Outcome(FAILED, fault) if fault else self._slurm.try_launch(node, held, _TEST_S)
         if outcome.result == PASSED:
             self._count_pass(node.name)
@@ -183,7 +181,7 @@ class Launches:
         self._passed[name] = self._clock() + lasts_s, lasts_s
 
     def _free(self, jobs: Iterable[str], node: Node) -> None:
-        """Gives jobs that a closed node could not start their place back. Slurm takes a moment to requeue them."""
+        """Gives jobs that the closed node could not start their place back. Slurm takes a moment to requeue them."""
         for _ in range(_TRIES if jobs else 0):
             self._pause(_PAUSE_S)
             jobs = [job for job in jobs if self._is_taken_back(job, node)]
@@ -191,7 +189,7 @@ class Launches:
                 return
 
     def _is_taken_back(self, job: str, node: Node) -> bool:
-        """Frees a job; True while Slurm still takes it back."""
+        """Frees a job. True while Slurm is still requeueing it."""
         try:
             free = plan_free(self._slurm.job(job))
             if free in ("release", "start"):
@@ -204,5 +202,4 @@ class Launches:
 
 
 def _is_noted(node: Node) -> bool:
-    """True where Slurm keeps a failed launch of the node."""
     return LAUNCH in failures(read_results(node.extra) or {})

@@ -1,7 +1,7 @@
-"""What tests of the network between nodes measured, and what that says. Pure.
+"""What tests of the network between nodes measured, and what that means. Pure.
 
-Limits are absolute, or relative to the median of the first round: a pair far below it is the outlier, whatever the machines are. With a
-single pair and no absolute limit there is nothing to compare with, and the result is unknown.
+Limits are absolute, or relative to the median of the first round. With a single pair and no absolute limit there is nothing to compare
+with: unknown.
 """
 
 import json
@@ -36,18 +36,18 @@ class Measured:
 
 
 def read_measured(code: int, output: str) -> Measured | None:
-    """From the last line of the program's output. None for all else."""
+    """Reads the last line of the program's output. None for all else."""
     try:
-        said = json.loads(output.strip().splitlines()[-1])
-        key, unit = next((key, unit) for key, unit in _KEYS.items() if key in said)
-        return Measured(float(said[key]), float(said["latencyUs"]), bool(said["wrong"]), unit) if code == 0 else None
+        answer = json.loads(output.strip().splitlines()[-1])
+        key, unit = next((key, unit) for key, unit in _KEYS.items() if key in answer)
+        return Measured(float(answer[key]), float(answer["latencyUs"]), bool(answer["wrong"]), unit) if code == 0 else None
     except (IndexError, KeyError, StopIteration, TypeError, ValueError):
         return None
 
 
 def baseline(measured: Iterable[Measured]) -> float | None:
-    """The median bandwidth of a round; None where fewer than two tests gave one."""
-    known = [each.bandwidth for each in measured]
+    """The median bandwidth of a round; None with fewer than two tests."""
+    known = [test.bandwidth for test in measured]
     return median(known) if len(known) > 1 else None
 
 

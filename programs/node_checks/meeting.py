@@ -1,7 +1,6 @@
-"""How the two tasks of a job find each other without MPI: one listens, the other one connects. Standard library only.
+"""How the two tasks of a job find each other without MPI: one listens, the other connects. Standard library only.
 
-Both try the same few TCP ports, which follow from a secret of the step: anybody on the cluster's network may try to come in the other
-task's place, and is turned away.
+Both try the same few TCP ports, which follow from a secret of the step. Strangers who connect are turned away.
 """
 
 import contextlib
@@ -38,19 +37,19 @@ class Line:
         self._connection.sendall(json.dumps(what).encode() + b"\n")
 
     def receive(self) -> "dict[str, Any]":
-        """Raises OSError where the other task is silent, gone, or says something else."""
+        """Raises OSError if the other task is silent, gone, or sends something else."""
         end = time.monotonic() + self._within_s
-        while (said := self._read_line()) is None:
+        while (message := self._read_line()) is None:
             self._connection.settimeout(max(0.001, end - time.monotonic()))  # a byte now and then does not renew it
             self._hear()
-        return said
+        return message
 
     def hear(self, token: str) -> "bool | None":
-        """Of a task that has said something: whether it is of this step; None while its line is not whole. Raises OSError."""
+        """Reads from a task that has sent something: whether it is of this step; None while its line is incomplete. Raises OSError."""
         self._connection.settimeout(0.001)
         self._hear()
-        said = self._read_line()
-        return None if said is None else said.get("token") == token
+        message = self._read_line()
+        return None if message is None else message.get("token") == token
 
     def _hear(self) -> None:
         piece = self._connection.recv(_LONGEST)
@@ -59,17 +58,17 @@ class Line:
             raise OSError("the other node has ended")
 
     def _read_line(self) -> "dict[str, Any] | None":
-        line, end, rest = self._said.partition(b"\n")
+        line, end, remainder = self._said.partition(b"\n")
         if not end:
             return None
-        self._said = rest
+        self._said = remainder
         try:
             return dict(json.loads(line.decode("utf-8", "replace")))
         except (TypeError, ValueError):
             raise OSError("the other node has ended") from None
 
     def let(self, within_s: float) -> "Line":
-        """The same, with another time for each line."""
+        """The same line, with another deadline."""
         self._within_s = within_s
         return self
 
@@ -86,7 +85,7 @@ def ports_of(token: str) -> "list[int]":
 
 
 def listen(number: int) -> socket.socket:
-    """Raises OSError where the port is taken. 0 is any free one."""
+    """Raises OSError if the port is taken. 0 is any free one."""
     if socket.has_dualstack_ipv6():
         with contextlib.suppress(OSError):
             return socket.create_server(("", number), family=socket.AF_INET6, dualstack_ipv6=True)
@@ -94,7 +93,7 @@ def listen(number: int) -> socket.socket:
 
 
 def wait_for_other(token: str, within_s: float, meets_s: float = MEETS_S) -> Line:
-    """The side that listens. Raises OSError where nobody comes within `meets_s`."""
+    """The side that listens. Raises OSError if nobody comes within `meets_s`."""
     end = time.monotonic() + meets_s
     strangers: dict[Line, float] = {}
     with _first_free(token) as server:
@@ -118,7 +117,7 @@ def wait_for_other(token: str, within_s: float, meets_s: float = MEETS_S) -> Lin
 
 
 def _is_other(line: Line, token: str) -> bool:
-    """True for the other task of this step, which has its answer then. A stranger's line is closed."""
+    """True for the other task of this step, which is answered then. A stranger's line is closed."""
     try:
         is_other = line.hear(token)
         if is_other:
@@ -132,7 +131,7 @@ def _is_other(line: Line, token: str) -> bool:
 
 
 def _late(strangers: "dict[Line, float]") -> "list[Line]":
-    """Those that are closed, have not said their token in time, or are too many."""
+    """Lines that are closed, have sent no token in time, or are too many."""
     now = time.monotonic()
     return [*strangers][: max(0, len(strangers) - _MOST_STRANGERS)] + [
         line for line, until in [*strangers.items()][-_MOST_STRANGERS:] if line.fileno() < 0 or until < now
@@ -147,9 +146,9 @@ def _first_free(token: str) -> socket.socket:
 
 
 def go_to_other(host: str, token: str, within_s: float, meets_s: float = MEETS_S) -> Line:
-    """The side that connects. Raises OSError where nobody of this step answers within `meets_s`."""
+    """The side that connects. Raises OSError if nobody of this step answers within `meets_s`."""
     end = time.monotonic() + meets_s
-    said = "no answer"
+    reason = "no answer"
     while (left := end - time.monotonic()) > 0:
         for number in ports_of(token):
             try:
@@ -161,6 +160,6 @@ def go_to_other(host: str, token: str, within_s: float, meets_s: float = MEETS_S
                         return line.let(within_s)
                 line.close()
             except OSError as error:
-                said = str(error)
+                reason = str(error)
         time.sleep(_PAUSE_S)
-    raise OSError(f"{host} did not answer within {meets_s:.0f} s: {said}")
+    raise OSError(f"{host} did not answer within {meets_s:.0f} s: {reason}")

@@ -1,7 +1,8 @@
-"""Health check of a node's memory: all of it is there, an idle node has most of it free, and the hardware counts no errors.
+"""Health check of a node's memory: its size, what an idle node has free, and counted errors (EDAC). Runs on the node; standard library
+only.
 
-Runs on the node; standard library only. Settings: `configuredMiB` (what Slurm hands out), `minAvailablePercent` of it,
-`maxUncorrectableErrors` and `maxCorrectableErrors` since boot. Error counters are read where the kernel has them (EDAC).
+Settings: `configuredMiB` (what Slurm hands out), `minAvailablePercent` of it, `maxUncorrectableErrors` and `maxCorrectableErrors` since
+boot.
 """
 
 import json

@@ -1,8 +1,7 @@
 """Health check of shared folders: each is mounted where jobs see it, and answers in time. Runs on the node; standard library only.
 
-Settings: `paths`, `maxAnswerS`. Each path is asked by a process of its own, all at once. At the deadline the process is killed, and not
-waited for, as it may hang in the kernel (state D), where no signal ends it. It has none of the check's files, so nobody who reads the
-check's output waits for it either: a server that is away holds up nothing else.
+Settings: `paths`, `maxAnswerS`. A process of its own asks each path, all at once. At the deadline it is killed and not waited for, as it
+may hang in the kernel (state D). It has none of the check's files, so a server that is away holds up nothing else.
 """
 
 import errno
@@ -31,7 +30,7 @@ def mounted(mountinfo: str) -> set[str]:
 
 
 def ask(paths: list[str], mounts: set[str], deadline_s: int) -> dict[str, str]:
-    """What came of each path; all are asked at once."""
+    """The answer of each path, empty if it is fine; all are asked at once."""
     end = time.monotonic() + deadline_s
     asked = {path: _begin(path) for path in paths if path in mounts}
     answers = dict.fromkeys(paths, "is not mounted")
@@ -54,7 +53,7 @@ def ask(paths: list[str], mounts: set[str], deadline_s: int) -> dict[str, str]:
 
 
 def _begin(path: str) -> int:
-    """A process that asks for the path's file system, and ends with the number of the error."""
+    """Forks a process that asks for the path's file system, and ends with the number of the error."""
     process = os.fork()
     if process == 0:
         os.closerange(0, _FILES)

@@ -1,8 +1,7 @@
 """Test of the network between nodes: MPI ping-pong between two, or an all-reduce over all of a job. Runs on the nodes, one task on each.
 
-Through ctypes and OpenMPI's library, so that neither a compiler nor a file of ours is needed there; standard library only. Settings: `test`
-(`ping-pong` or `all-reduce`), `messageKiB`, `seconds`. Rank 0 prints one JSON line: what it measured, or why it could not. What that means
-is decided in measured.py. Between GPUs nothing is measured here: that is NCCL's part.
+It calls OpenMPI's library by ctypes, so the nodes need no compiler and none of our files; standard library only. Settings: `test`
+(`ping-pong` or `all-reduce`), `messageKiB`, `seconds`. Rank 0 prints one JSON line, which measured.py judges.
 """
 
 import ctypes
@@ -33,7 +32,7 @@ def figures(test: str, size: int, message: int, round_s: float, small_s: float) 
 
 
 class Mpi:
-    """The few calls that are needed. Raises OSError where the node has no OpenMPI."""
+    """The calls that are needed. Raises OSError if the node has no OpenMPI."""
 
     def __init__(self) -> None:
         self.lib = ctypes.CDLL(_LIBRARY, mode=ctypes.RTLD_GLOBAL)

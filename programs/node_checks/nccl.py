@@ -1,8 +1,8 @@
-"""Health check of the ways between GPUs: an all-reduce by nccl-tests, over all GPUs of one node, or of several. Runs on the nodes.
+"""Health check of the links between GPUs: an all-reduce by nccl-tests, over all GPUs of one node, or of several. Runs on the nodes.
 
-Settings: `gpus` of a node, `minBusBandwidthGBs`, `messageMiB`, `rounds` of pairs, `command`. With `ranks` it is one task of several: NCCL's
-ranks find each other through MPI, and rank 0 prints what it measured, which measured.py judges. Else it judges by itself: both bus
-bandwidths of the largest message have to reach the limit. RCCL's tests, for AMD, print the same.
+Settings: `gpus` of a node, `minBusBandwidthGBs`, `messageMiB`, `rounds` of pairs, `command`. With `ranks` it is one task of several, which
+MPI connects, and rank 0 prints what it measured for measured.py. Else it judges by itself: both bus bandwidths of the largest message have
+to reach the limit. RCCL's tests, for AMD, print the same.
 """
 
 import json
@@ -60,14 +60,14 @@ def read(text: str) -> "Table | None":
 
 def _row(line: str) -> "tuple[int, float, float] | None":
     """Size in bytes and both bus bandwidths. Versions differ in the columns between: some have no root."""
-    words = line.split()
-    if len(words) < _FIGURES + 4 or not (words[0].isdecimal() and words[1].isdecimal()):
+    columns = line.split()
+    if len(columns) < _FIGURES + 4 or not (columns[0].isdecimal() and columns[1].isdecimal()):
         return None
     try:
-        row = int(words[0]), float(words[-6]), float(words[-2])
+        row = int(columns[0]), float(columns[-6]), float(columns[-2])
     except ValueError:
         return None
-    return row if all(0 <= each < float("inf") for each in row) else None
+    return row if all(0 <= figure < float("inf") for figure in row) else None
 
 
 def judge(ended: Ended, gpus: int, settings: "dict[str, Any]") -> "tuple[str, str]":
@@ -86,7 +86,7 @@ def judge(ended: Ended, gpus: int, settings: "dict[str, Any]") -> "tuple[str, st
 
 
 def could_not_measure(ended: Ended, table: "Table | None", gpus: int) -> "tuple[str, str]":
-    """What a run without the whole table, or with other GPUs, says: broken hardware is a failure, all else is unknown."""
+    """The result of a run without the whole table, or with other GPUs: broken hardware is a failure, all else is unknown."""
     if fault := hardware_fault(ended.text):
         return "failed", fault
     if table is None:

@@ -2,9 +2,8 @@
 do not grow. Runs on the node; standard library only.
 
 Settings: `minPorts`, `maxPortsDown`, `minRateGbps` (0: that of the fastest card of the same model), a limit for each error counter of one
-port within `windowS` (see below), `efaDevices` (as the catalogue has them), `minBondPorts` and `maxBondPortsDown` of each bond of the
-node's own network. Counters of an earlier look are kept beside slurmd: a check that may not write there, as one that runs as a job, does
-not judge growth. The ports are the machine's: all nodes on it see the same.
+port within `windowS`, `efaDevices` (as the catalogue has them), `minBondPorts` and `maxBondPortsDown` of each bond. Earlier counters are
+kept beside slurmd: a check that may not write there, such as one that runs as a job, does not judge growth.
 """
 
 import json
@@ -77,28 +76,27 @@ class Bond:
 def judge(
     ports: list[Port], growth: dict[str, dict[str, int]] | None, settings: dict[str, Any], bonds: list[Bond] | None = None
 ) -> tuple[str, str]:
-    """From the ports, by port how much its counters have grown, None where that is not known, and the bonds: the result, and what was
-    found."""
+    """The result, and what was found, from the ports, the growth of each port's counters (None if it is not known), and the bonds."""
     used = [port for port in ports if port.physical != _DISABLED]  # somebody has switched it off
     bonds = bonds or []
     faults = _counts(used, settings) + _bond_faults(bonds, settings)
     for port in used:
-        fastest = max(each.rate_gbps for each in used if each.model == port.model and each.is_efa == port.is_efa)
+        fastest = max(peer.rate_gbps for peer in used if peer.model == port.model and peer.is_efa == port.is_efa)
         wanted = settings["minRateGbps"] or fastest
         if port.is_up and port.rate_gbps < wanted:
             faults.append(f"port {port.name} has {port.rate_gbps:g} Gbit/s, {wanted:g} wanted")
         for counter, times in (growth or {}).get(port.name, {}).items():
             most = settings[_LIMITS[counter]]
             if times > most and (most or _LIMITS[counter] not in _MAY_BE_NONE):
-                words = _WORDS.get(counter, f"counted {counter}")
-                faults.append(f"port {port.name} {words} more than {most} times in {settings['windowS']} s")
+                text = _WORDS.get(counter, f"counted {counter}")
+                faults.append(f"port {port.name} {text} more than {most} times in {settings['windowS']} s")
     if faults:
         return "failed", "; ".join(faults)
     if not used and not bonds:
         return "skipped", "no InfiniBand, RoCE or EFA port is here, and no bond"
     up = sum(port.is_up for port in used)
-    said = [f"{up} of {len(used)} ports are up{'' if growth is not None else ', their errors are not judged'}"] if used else []
-    return "passed", "; ".join([*said, *(f"{bond.name} has {_up(bond)} of {len(bond.ports)} ports up" for bond in bonds)])
+    texts = [f"{up} of {len(used)} ports are up{'' if growth is not None else ', their errors are not judged'}"] if used else []
+    return "passed", "; ".join([*texts, *(f"{bond.name} has {_up(bond)} of {len(bond.ports)} ports up" for bond in bonds)])
 
 
 def _up(bond: Bond) -> int:
@@ -106,7 +104,6 @@ def _up(bond: Bond) -> int:
 
 
 def _bond_faults(bonds: list[Bond], settings: dict[str, Any]) -> list[str]:
-    """Bonds that are down or degraded, each with the ports at fault."""
     faults: list[str] = []
     least = settings["minBondPorts"]
     if least and not bonds:
@@ -173,7 +170,7 @@ def _text(path: Path) -> str:
 
 def read_bonds(folder: Path) -> list[Bond]:
     """All bonds that have cards, from sysfs's folder `class/net`; the kernel's module makes an empty one. Raises OSError."""
-    bonds = [_bond(each.parent) for each in sorted(folder.glob("*/bonding"))]
+    bonds = [_bond(bonding.parent) for bonding in sorted(folder.glob("*/bonding"))]
     return [bond for bond in bonds if bond.ports]
 
 
@@ -190,8 +187,8 @@ def _bond(device: Path) -> Bond:
 
 
 def grown(kept: dict[str, Any], ports: list[Port], now: float, window_s: int) -> tuple[dict[str, dict[str, int]], dict[str, Any]]:
-    """How much the counters of each port have grown since the window began, and what to keep for the next look. A window that is over, and
-    a counter that began again, begin with what there is now."""
+    """How much the counters of each port have grown since the window began, and what to keep for the next look. A new window, and a counter
+    that began again, begin with the present values."""
     is_young = "at" in kept and 0 <= now - kept["at"] <= window_s
     first: dict[str, dict[str, int]] = kept["counters"] if is_young else {}
     growth: dict[str, dict[str, int]] = {}
@@ -205,10 +202,10 @@ def grown(kept: dict[str, Any], ports: list[Port], now: float, window_s: int) ->
 
 def _growth(ports: list[Port], window_s: int) -> dict[str, dict[str, int]] | None:
     try:
-        kept: dict[str, Any] = json.loads(_KEPT.read_text())
+        stored: dict[str, Any] = json.loads(_KEPT.read_text())
     except (OSError, ValueError):
-        kept = {}
-    growth, keep = grown(kept, ports, time.time(), window_s)
+        stored = {}
+    growth, keep = grown(stored, ports, time.time(), window_s)
     try:
         _KEPT.with_suffix(f".{os.getpid()}").write_text(json.dumps(keep))
         _KEPT.with_suffix(f".{os.getpid()}").replace(_KEPT)

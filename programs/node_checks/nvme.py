@@ -1,8 +1,7 @@
 """Health check of NVMe disks and of arrays of disks (md): every controller is live, and no array lacks a disk. Runs on the node; standard
 library only.
 
-Settings: `minDisks` (0: as many as are there), `maxDegraded`. Where nothing is there and nothing was asked for, the check is skipped. The
-disks are the machine's: all nodes on it see the same.
+Settings: `minDisks` (0: as many as are there), `maxDegraded`. The check is skipped if nothing is there and nothing was asked for.
 """
 
 import json
@@ -17,7 +16,7 @@ _ARRAY = re.compile(r"^(md\S+) : (\w+).*\n.*?\[(\d+)/(\d+)\] \[([U_]+)\]", re.MU
 
 
 def judge(states: dict[str, str], arrays: dict[str, tuple[int, int]], settings: dict[str, Any]) -> tuple[str, str]:
-    """From the states of the controllers, and of each array the disks that it should have and has: the result, and what was found."""
+    """The result, and what was found, from the states of the controllers, and by array the disks that it should have and has."""
     faults = [f"{name} is {state}" for name, state in states.items() if state != "live" and state not in _PASSING]
     if len(states) < settings["minDisks"]:
         faults.append(f"{len(states)} NVMe disks, {settings['minDisks']} wanted")
@@ -36,11 +35,11 @@ def judge(states: dict[str, str], arrays: dict[str, tuple[int, int]], settings: 
 
 def read_states(folder: Path) -> dict[str, str]:
     """The state of each controller, from sysfs. Raises OSError."""
-    return {each.name: (each / "state").read_text().strip() for each in sorted(folder.glob("nvme*"))}
+    return {controller.name: (controller / "state").read_text().strip() for controller in sorted(folder.glob("nvme*"))}
 
 
 def read_arrays(mdstat: str) -> dict[str, tuple[int, int]]:
-    """Of each array with redundancy the disks that it should have, and those that work, from the text of /proc/mdstat."""
+    """By array with redundancy the disks that it should have, and those that work, from the text of /proc/mdstat."""
     return {match[1]: (int(match[3]), match[5].count("U")) for match in _ARRAY.finditer(mdstat)}
 
 

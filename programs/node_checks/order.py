@@ -12,7 +12,7 @@ DAY_S = 24 * 3600
 
 
 def in_order(check: str, after: Iterable[str], steps: Mapping[str, Step], nodes: Mapping[str, Node]) -> dict[str, Step]:
-    """The steps of a run, those first that wait the longest for this check. Nodes that have not passed what comes before it are left out.
+    """The steps of a run, longest waiting first. Nodes that have not passed the checks in `after` are left out.
 
     What an earlier run has begun is finished in any case.
     """
@@ -24,7 +24,7 @@ def in_order(check: str, after: Iterable[str], steps: Mapping[str, Step], nodes:
 
     held_back: dict[str, Step] = {}
     for name in sorted(steps, key=last_at):
-        missing = [each for each in after if each not in results[name] or results[name][each].result != PASSED]
+        missing = [required for required in after if required not in results[name] or results[name][required].result != PASSED]
         is_begun = not isinstance(steps[name], Run | Reserve)
         why = f"comes after the check {missing[0]}, which has not passed here" if missing else ""
         held_back[name] = steps[name] if is_begun or not missing else Done(Outcome(SKIPPED, why))
@@ -32,7 +32,7 @@ def in_order(check: str, after: Iterable[str], steps: Mapping[str, Step], nodes:
 
 
 class Budget:
-    """Node seconds that the jobs of a check may use in 24 hours. What is under way when they are used up ends as it would."""
+    """Node seconds that the jobs of a check may use in 24 hours. Jobs that are running when they are used up may end."""
 
     def __init__(self, node_minutes: int | None, used_s: float) -> None:
         self._node_minutes, self._used_s = node_minutes, used_s

@@ -1,4 +1,4 @@
-"""What a check has found, as a line of the log. Pure."""
+"""The result of a check, as a line of the log. Pure."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _LEVELS = {FAILED: logs.ERROR, UNKNOWN: logs.WARNING}
 
 
 def check_line(daemon: str, check: str, about: dict[str, Any], at: str, outcome: Outcome) -> str:
-    """`about` says what was looked at: its `node` or its `pair` of nodes, and the `job` beside which it was, if any."""
-    found = {"result": outcome.result, "found": outcome.found, "action": outcome.action}
+    """`about` is what was looked at: its `node` or its `pair` of nodes, and the `job` beside which the check ran, if any."""
+    fields = {"result": outcome.result, "found": outcome.found, "action": outcome.action}
     message = f"check {check} {outcome.result}: {outcome.found}{f' ({outcome.action})' if outcome.action else ''}"
-    return logs.line(daemon, message, _LEVELS.get(outcome.result, logs.INFO), check=check, **about, at=at, **found)
+    return logs.line(daemon, message, _LEVELS.get(outcome.result, logs.INFO), check=check, **about, at=at, **fields)

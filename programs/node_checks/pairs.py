@@ -1,13 +1,12 @@
 """Decides which pairs of nodes a test of their network looks at next, and which node or link is at fault. Pure.
 
-A test of two nodes fails where one of them is at fault, or the link between them. So a pass proves both nodes. The first rounds are
-those of a round-robin tournament: all nodes at once, in disjoint pairs. Then each node of a failing pair is tested with nodes that are
-known to be good, another one each time. PROOF such failures without a single pass are a node at fault; a pair that fails while both of
-its nodes pass with others is a link. All else stays open: unknown, and nobody's fault.
+The first rounds are a round-robin tournament: all nodes at once, in disjoint pairs. Then each node of a failing pair is tested with good
+nodes, another one each time. A pass proves both nodes. PROOF such failures without a single pass are a node at fault. A failing pair of
+good nodes is a link at fault. All else stays unknown.
 
-The promise: where n nodes have at most (n - 4) / 5 faults, and no good node has as many as PROOF links at fault, all nodes at fault are
-named within `rounds_needed` rounds, and each link that a round tests. With that many links, a good node could be named; however many
-nodes are at fault, none is.
+If n nodes have at most (n - 4) / 5 faults, and no good node has as many as PROOF links at fault, all nodes at fault are named within
+`rounds_needed` rounds, and each link that a round tests. With that many links, a good node could be named; however many nodes are at fault,
+none is.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,31 +49,31 @@ def tournament(nodes: Sequence[str], round_: int) -> list[Pair]:
     seats: list[str | None] = [*nodes, *([None] if len(nodes) % 2 else [])]
     if len(seats) < 2:
         return []
-    fixed, others = seats[0], seats[1:]
-    shift = round_ % len(others)
-    turned = [fixed, *others[shift:], *others[:shift]]
+    fixed, rotating = seats[0], seats[1:]
+    shift = round_ % len(rotating)
+    turned = [fixed, *rotating[shift:], *rotating[:shift]]
     half = len(turned) // 2
     sides = zip(turned[:half], reversed(turned[half:]), strict=True)
-    return [pair(one, other) for one, other in sides if one is not None and other is not None]
+    return [pair(left, right) for left, right in sides if left is not None and right is not None]
 
 
 def verdict(nodes: Iterable[str], tested: Mapping[Pair, str]) -> Verdict:
     """From the results of all pairs so far: `passed`, `failed`, or anything else, which proves nothing."""
-    good = frozenset(node for each, result in tested.items() if result == PASSED for node in each)
-    failed = [each for each, result in tested.items() if result == FAILED]
+    good = frozenset(node for names, result in tested.items() if result == PASSED for node in names)
+    failed = [names for names, result in tested.items() if result == FAILED]
     against: dict[str, set[str]] = {}
-    for one, other in failed:
-        for node, partner in ((one, other), (other, one)):
+    for left, right in failed:
+        for node, partner in ((left, right), (right, left)):
             if node not in good and partner in good:
                 against.setdefault(node, set()).add(partner)
     faulty = {node: tuple(sorted(partners)) for node, partners in sorted(against.items()) if len(partners) >= PROOF}
-    links = frozenset(each for each in failed if good.issuperset(each))
+    links = frozenset(names for names in failed if good.issuperset(names))
     return Verdict(good, faulty, links, frozenset(nodes) - good - faulty.keys())
 
 
 def plan_pairs(nodes: Sequence[str], tested: Mapping[Pair, str], round_: int, screening: int = 1, turn: int = 0) -> list[Pair]:
-    """The disjoint pairs of the next round; none when all is known, or nothing more can be. `round_` counts from 0, `turn` chooses where
-    the tournament begins, so that the runs of a check go through all links. `nodes` are those that are still to be had."""
+    """The disjoint pairs of the next round; none if all is known, or nothing more can be. `round_` counts from 0, `turn` chooses where the
+    tournament begins, so that the runs of a check go through all links. `nodes` are those that are still available."""
     if round_ < screening:
         return tournament(nodes, round_ + turn * screening)
     if round_ >= rounds_needed(screening):
@@ -82,8 +81,8 @@ def plan_pairs(nodes: Sequence[str], tested: Mapping[Pair, str], round_: int, sc
     known = verdict(nodes, tested)
     free = [node for node in nodes if node in known.good]
     planned: list[Pair] = []
-    for node in sorted(known.open.intersection(nodes), key=lambda each: (-_failures(each, tested), each)):
-        partner = next((each for each in free if pair(node, each) not in tested), None)
+    for node in sorted(known.open.intersection(nodes), key=lambda name: (-_failures(name, tested), name)):
+        partner = next((candidate for candidate in free if pair(node, candidate) not in tested), None)
         if partner is not None:
             free.remove(partner)
             planned.append(pair(node, partner))
@@ -91,4 +90,4 @@ def plan_pairs(nodes: Sequence[str], tested: Mapping[Pair, str], round_: int, sc
 
 
 def _failures(node: str, tested: Mapping[Pair, str]) -> int:
-    return sum(result == FAILED and node in each for each, result in tested.items())
+    return sum(result == FAILED and node in names for names, result in tested.items())

@@ -1,8 +1,8 @@
-"""Health check of PCIe links: GPUs, network cards and NVMe disks use as many lanes, at the speed, that both ends can. Runs on the node;
+"""Health check of PCIe links: GPUs, network cards and NVMe disks use the lanes and the speed that both ends support. Runs on the node;
 standard library only.
 
-Settings: `maxNarrow`, `maxSlow`: devices that may be below. A GPU lowers the speed of its link while it is idle, so speed is judged of the
-others. Links that do not say what they can, as in most virtual machines, tell nothing.
+Settings: `maxNarrow`, `maxSlow`: devices that may be below. A GPU slows its link down while idle, so only others are judged by speed. Links
+that report no maximum, as in most virtual machines, are not judged.
 """
 
 import json
@@ -20,7 +20,7 @@ _GPU_VENDORS = ("0x10de", "0x1002")
 
 @dataclass(frozen=True)
 class Link:
-    """The PCIe link of one device, as the lesser of what both ends can. None where that is not told."""
+    """The PCIe link of one device, as the lesser of what both ends support. None for what is not reported."""
 
     address: str
     kind: str
@@ -92,9 +92,9 @@ def _speed(path: Path) -> float | None:
         return None
 
 
-def _least(own: float | None, above: float | None) -> Any:
-    """What both ends can; what the device says where the other end says nothing."""
-    return own if own is None or above is None else min(own, above)
+def _least(device: float | None, above: float | None) -> Any:
+    """What both ends support; the device's value if the other end reports nothing."""
+    return device if device is None or above is None else min(device, above)
 
 
 def main() -> None:

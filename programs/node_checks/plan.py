@@ -1,11 +1,9 @@
 """Decides what a health check does next to a node. Pure: it reads nothing, writes nothing and keeps nothing.
 
-A check notes what it found in the node's `Extra` first, and drains the node that failed then. It never lifts a drain: the NodeSet
-controller does, once no check says that the node fails. A drained node runs no jobs, so looking again takes a reservation that keeps
-everyone else out while the node is resumed and checked; it is drained again before the reservation goes. All checks use one name for it,
-so a node has one such reservation at most. Every decision follows from what Slurm shows, so a run that was killed between any two writes
-is finished by the next one. Slurm has no compare-and-set: between our last look at a node and our write, an administrator has some
-milliseconds to be overtaken.
+A check notes a failure first, and drains the node then. Only the NodeSet controller lifts drains. A drained node is looked at again in a
+reservation, where it is resumed, checked, and drained again before the reservation goes. Every decision follows from what Slurm shows, so
+the next run finishes one that was killed between any two writes. Slurm has no compare-and-set: we may overwrite what an administrator wrote
+milliseconds before.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -44,8 +42,8 @@ class Reservation:
         return self.comment.startswith(reason_prefix(check))
 
     def is_for_run(self, check: str, is_asked: bool, longest_s: float) -> bool:
-        """True for a reservation that a run of the check may take further: one of its own, or of a run of its kind that was killed. One of
-        the other kind belongs to a run that may be under way, until it is older than a run can be."""
+        """True for a reservation that a run of the check may take over: one of its own, or of a killed run of its kind. One of the other
+        kind may belong to a run that is under way, until it is older than a run can be."""
         return self.is_of(check) and (self.age_s > longest_s or is_asked == self.comment.startswith(reason_prefix(check) + _ASKED))
 
     def reason(self, check: str) -> str:
@@ -150,7 +148,7 @@ def plan_checks(
     """The first step for each chosen node, and for each other node that an earlier run left reserved; in a stable order.
 
     `nodes` and `reservations` (those of all checks) are by node name, from one reading each. `asked` are nodes that the NodeSet controller
-    wants looked at; a run lasts `longest_s` seconds at most.
+    wants checked; a run lasts `longest_s` seconds at most.
     """
     names = dict.fromkeys([*chosen, *sorted(name for name, held in reservations.items() if held.is_of(check))])
     return {
@@ -211,7 +209,7 @@ def actions(steps: Iterable[Step], outcome: Outcome, node: Node | None) -> str:
 
 
 def _found(check: str, node: Node, outcome: Outcome) -> Step:
-    """After a run on a node that has no drain."""
+    """After a run on a node without a drain."""
     if outcome == BUSY and not is_busy(node.state):
         return Done(NOT_STARTED)
     if outcome.result != FAILED or outcome.is_spared:
@@ -225,7 +223,7 @@ def _found(check: str, node: Node, outcome: Outcome) -> Step:
 
 
 def _again(node: Node, held: Reservation, outcome: Outcome | None) -> Step:
-    """Drained by a check, and in the reservation of this one: before the second look, or after it."""
+    """Drained by a check, in the reservation of this one: before or after the second look."""
     is_worth_a_look = outcome is None and _hindrance(node, in_reservation=True) is None
     return Resume() if is_worth_a_look else Release(held)
 
@@ -242,25 +240,25 @@ def _resumed(check: str, node: Node, held: Reservation, outcome: Outcome | None,
 
 
 def _is_down_on_purpose(node: Node) -> bool:
-    """True for a node that a person has set down meanwhile: their words stay."""
+    """True if a person has set the node down meanwhile: their reason stays."""
     return "DOWN" in node.state.flags and reasons.is_on_purpose(node.reason)
 
 
 def _hindrance(node: Node, in_reservation: bool = False) -> Outcome | None:
     """Why the check cannot or should not run on the node now; None when it can."""
-    words = node.state.flags
-    flags = " ".join(sorted(words))
-    if words & _ABSENT:
-        return Outcome(UNKNOWN, f"the node does not answer: {flags}")
+    flags = node.state.flags
+    text = " ".join(sorted(flags))
+    if flags & _ABSENT:
+        return Outcome(UNKNOWN, f"the node does not answer: {text}")
     if not node.state.is_known:
-        return Outcome(UNKNOWN, f"in a state that is not known here: {flags}")
-    if waits_for_power(node.state) or words & _ASLEEP:
-        return Outcome(SKIPPED, f"powered down: {flags}")
+        return Outcome(UNKNOWN, f"in a state that is not known here: {text}")
+    if waits_for_power(node.state) or flags & _ASLEEP:
+        return Outcome(SKIPPED, f"powered down: {text}")
     if is_busy(node.state):
         return BUSY
-    if words & _KEPT and not in_reservation:
-        return Outcome(SKIPPED, f"kept for others: {flags}")
-    return None if is_idle(node.state) else Outcome(UNKNOWN, f"in a state that is not known here: {flags}")
+    if flags & _KEPT and not in_reservation:
+        return Outcome(SKIPPED, f"kept for others: {text}")
+    return None if is_idle(node.state) else Outcome(UNKNOWN, f"in a state that is not known here: {text}")
 
 
 def _drained_by(node: Node) -> str:

@@ -1,9 +1,8 @@
 """Health check of processes that hang in the kernel (state D), as on a disk or a mount that does not answer. Runs on the node; standard
 library only.
 
-Settings: `maxStuck`, `stuckS`. A process counts that is in state D at every look, a second apart and for so many seconds, and has not run
-meanwhile: one that waits for a busy disk goes on now and then. A user may have a process wait in the kernel for another one of their own,
-for as long as they like; that is no fault of the node.
+Settings: `maxStuck`, `stuckS`. A process counts if it is in state D at every look, a second apart and for so many seconds, and has not run
+meanwhile. One that waits for another process of its own user is no fault of the node.
 """
 
 import json
@@ -54,7 +53,7 @@ def stuck_of(stat: str, status: str) -> "Stuck | None":
 
 def look(proc: Path) -> "set[Stuck]":
     """The processes in state D now."""
-    found: set[Stuck] = set()
+    stuck: set[Stuck] = set()
     for folder in proc.glob("[0-9]*"):
         try:
             stat = (folder / "stat").read_text(errors="replace")
@@ -63,12 +62,12 @@ def look(proc: Path) -> "set[Stuck]":
             continue  # it has ended
         process = stuck_of(stat, status)
         if process is not None:
-            found.add(process)
-    return found
+            stuck.add(process)
+    return stuck
 
 
 def waits_for_its_user(proc: Path, process: Stuck) -> "bool | None":
-    """True where the user of the process can end its wait, None where that cannot be known."""
+    """True if the user of the process can end its wait, None if that cannot be known."""
     folder = proc / str(process.number)
     try:
         where = (folder / "wchan").read_text().strip()
@@ -80,7 +79,7 @@ def waits_for_its_user(proc: Path, process: Stuck) -> "bool | None":
 
 
 def _has_own_fuse(proc: Path, folder: Path) -> bool:
-    """True where the process sees a file system in user space that a user has mounted: in a user namespace, or as themselves."""
+    """True if the process sees a FUSE file system that a user has mounted: in a user namespace, or as themselves."""
     if (folder / "uid_map").read_text() != (proc / "self/uid_map").read_text():
         return True
     mounts = (line.partition(" - ")[2].split(" ") for line in (folder / "mountinfo").read_text(errors="replace").splitlines())
@@ -98,13 +97,13 @@ def judge(stuck: "set[Stuck]", settings: "dict[str, Any]", unclear: "frozenset[S
 
 
 def _named(stuck: "frozenset[Stuck] | set[Stuck]") -> str:
-    named = ", ".join(f"{each.name} ({each.number})" for each in sorted(stuck, key=lambda each: each.number)[:_NAMED])
+    named = ", ".join(f"{process.name} ({process.number})" for process in sorted(stuck, key=lambda process: process.number)[:_NAMED])
     return f"{named} and {len(stuck) - _NAMED} more" if len(stuck) > _NAMED else named
 
 
 def find(proc: Path, seconds: int) -> "tuple[set[Stuck], set[Stuck]]":
-    """Those that hang for so long, and those that may wait for their users. Who is not root may not know what others wait for; but a job of
-    a check has the node for itself: what was left of users' jobs has been killed, and only what hangs is still there."""
+    """Processes that hang for so long, and those that may wait for their users. Only root may know what others wait for. But a job of a
+    check has the node for itself: users' processes were killed, and only what hangs is still there."""
     stuck = look(proc)
     for _ in range(seconds):
         if not stuck:

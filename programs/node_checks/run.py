@@ -1,9 +1,8 @@
-"""The program of a health check's CronJob: runs one check on every idle node of its sets, and drains what fails.
+"""The program of a health check's CronJob: runs one check on every idle node of its sets, and drains nodes that fail.
 
-`python3 -m programs.node_checks.run '<spec>'`, as SlurmUser; with SLIPWAY_ASKED_NODES only on the nodes that it names, for the NodeSet
-controller. It prints one JSON line a node, and notes the last result in the node's `Extra` in Slurm (slurm.check_results). The NodeSet
-controller reads it there, and lifts the drain once no check fails any more.
-Exit code: 0 when every node was read, whatever was found; 1 when Slurm could not be read at all; 143 when SIGTERM ended it.
+`python3 -m programs.node_checks.run '<spec>'`, as SlurmUser; with SLIPWAY_ASKED_NODES only on these nodes, for the NodeSet controller. It
+prints one JSON line a node, and notes the result in the node's `Extra` (slurm.check_results). Exit code: 0 if every node was read; 1 if
+Slurm could not be read at all; 143 if SIGTERM ended it.
 """
 
 import os
@@ -100,16 +99,15 @@ class Spec(CheckSpec):
 
 
 def read_spec(text: str, asked: str = "") -> Spec:
-    """From the program's argument. `asked` is what SLIPWAY_ASKED_NODES says. Raises ValueError for a text there that is not the
-    controller's."""
+    """Reads the program's argument; `asked` is the value of SLIPWAY_ASKED_NODES. Raises ValueError if that is not the controller's."""
     told = from_json(text)
-    targets = {f"{each.name}-{ordinal}": each for each in told.node_sets for ordinal in range(each.size)}
+    targets = {f"{node_set.name}-{ordinal}": node_set for node_set in told.node_sets for ordinal in range(node_set.size)}
     return Spec(**vars(told), targets=targets, asked=read_requests(asked))
 
 
 class Notes:
-    """What this run found, written into the nodes' `Extra`. Slurm has no compare-and-set: what another check has overwritten meanwhile is
-    written again. An `Extra` that is somebody else's is left alone."""
+    """Notes what this run found in the nodes' `Extra`. Slurm has no compare-and-set: what another check has overwritten is written again.
+    An `Extra` that is somebody else's is left alone."""
 
     def __init__(self, spec: Spec, slurm: Slurm, allowance: Allowance, at: str) -> None:
         self._spec, self._slurm, self._allowance, self._at = spec, slurm, allowance, at
@@ -117,7 +115,7 @@ class Notes:
         self._noted: dict[str, Outcome] = {}
 
     def may_drain(self, node: str) -> bool:
-        """True when a failure of that node takes its jobs away. Raises SlurmError."""
+        """True if a failure of that node drains it. Raises SlurmError."""
         if self._spec.wish == "none":
             return False
         if node not in self._drains:
@@ -128,13 +126,13 @@ class Notes:
         return self._drains[node]
 
     def most_drained(self, node: str) -> int:
-        """Nodes of that one's set that checks may hold drained, for this check to drain another."""
+        """Nodes of that node's set that checks may hold drained, for this check to drain another."""
         return self._spec.targets[node].max_drained if node in self._spec.targets else 0
 
     def write(self, outcomes: Mapping[str, Outcome]) -> bool:
-        """One call for all nodes that get the same text. A skipped node keeps its last result, and one that this run has noted keeps that.
+        """One call for all nodes that get the same text. A skipped node keeps its last result; one that this run has noted keeps that.
 
-        False where some node has no room for it.
+        False if some node has no room for it.
         """
         results = {name: self._noted.setdefault(name, outcome) for name, outcome in outcomes.items() if outcome.result != SKIPPED}
         is_taken = False
@@ -158,17 +156,17 @@ class Notes:
             return None
         drains = outcome.result == FAILED and not outcome.is_spared and self.may_drain(node.name)
         earlier = before.get(self._spec.name)
-        found = reasons.plain(outcome.found)
+        text = reasons.plain(outcome.found)
         asked = (self._spec.asked or {}).get(node.name)
         wish, driver = self._spec.wish, outcome.driver
-        result = following(earlier, outcome.result, found, self._at, self._spec.cause, drains, driver=driver, asked=asked, wish=wish)
+        result = following(earlier, outcome.result, text, self._at, self._spec.cause, drains, driver=driver, asked=asked, wish=wish)
         return with_result(node.extra, self._spec.name, seen_on(node.instance, earlier, result))
 
 
 def check_node(
     spec: Spec, name: str, step: Step, slurm: Slurm, notes: Notes, run: Callable[[Node, Reservation | None], Outcome]
 ) -> Outcome:
-    """Takes one node from its first step to the end of this run, reading it afresh after every write and every job."""
+    """Takes one node from its first step to the end of this run, with a fresh reading after every write and every job."""
     taken: list[Step] = []
     outcome: Outcome | None = None
     node: Node | None = None
@@ -222,9 +220,9 @@ def run_all(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Runs the check on all nodes, at most `parallel` at a time; reports each as it ends. Raises SlurmError when Slurm cannot be read.
+    """Runs the check on all nodes, at most `parallel` at a time; reports each as it ends. Raises SlurmError if Slurm cannot be read.
 
-    A node that only other checks have is waited for; one that has a user's job is skipped. `at` is when the run began, RFC 3339 in UTC.
+    A node that only other checks use is waited for; one with a user's job is skipped. `at` is when the run began, RFC 3339 in UTC.
     """
     nodes, reservations = slurm.nodes(), slurm.reservations()
     planned = plan_checks(spec.name, spec.targets, nodes, reservations, spec.asked_nodes, spec.longest_s)
@@ -288,14 +286,14 @@ def run_all(
 
 
 def budget_of(spec: Spec, slurm: Slurm) -> Budget:
-    """What is left of the check's budget, by Slurm's accounting: so it holds across runs, whatever becomes of them."""
+    """What is left of the check's budget, by Slurm's accounting: so it holds across runs."""
     used_s = 0.0 if spec.budget_node_minutes is None else slurm.node_seconds(spec.name, DAY_S)
     return Budget(spec.budget_node_minutes, used_s)
 
 
 def end_on_signal(slurm: Slurm) -> None:
-    """Has SIGTERM end this run: jobs of checks end, drains and reservations are put back, and no further node is begun. Whatever hangs is
-    left behind in the end, which is safe at any point: the next run finishes what this one began."""
+    """Has SIGTERM end this run: jobs of checks end, drains and reservations are put back, and no further node is begun. What hangs is left
+    behind, which is safe at any point: the next run finishes it."""
 
     def end_at_once(_number: int, _frame: FrameType | None) -> None:
         os._exit(128 + signal.SIGTERM)

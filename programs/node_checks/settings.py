@@ -61,8 +61,8 @@ def to_json(spec: CheckSpec) -> str:
         "deadlineS": spec.deadline_s,
         "causeKind": spec.cause,
         "nodeSets": [
-            {"name": each.name, "size": each.size, "gpus": each.gpus, "maxDrained": each.max_drained, "settings": each.settings}
-            for each in spec.node_sets
+            {"name": set_.name, "size": set_.size, "gpus": set_.gpus, "maxDrained": set_.max_drained, "settings": set_.settings}
+            for set_ in spec.node_sets
         ],
     }
     optional: dict[str, tuple[Any, Any]] = {
@@ -80,7 +80,7 @@ def from_json(text: str) -> CheckSpec:
     raw = json.loads(text)
     return CheckSpec(
         *(raw["name"], raw["check"], raw["timeoutS"], raw["parallel"], raw["deadlineS"], raw["causeKind"]),
-        node_sets=tuple(CheckedSet(*(each[key] for key in ("name", "size", "gpus", "maxDrained", "settings"))) for each in raw["nodeSets"]),
+        node_sets=tuple(CheckedSet(*(item[key] for key in ("name", "size", "gpus", "maxDrained", "settings"))) for item in raw["nodeSets"]),
         wish=wish_of(raw.get("wish")),
         per=raw.get("per", "node"),
         after=tuple(raw.get("after", ())),

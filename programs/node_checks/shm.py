@@ -1,8 +1,8 @@
 """Health check of leftovers in memory: files in /dev/shm of users who have no process on the node any more. Runs on the node; standard
 library only.
 
-Settings: `maxLeftoverMiB`, `leastUser` (the lowest number of a person), and `accounts` (numbers that are no person's). Jobs in the shared
-root have a /dev/shm of their own, which ends with them: this looks at the pod's, which other jobs share.
+Settings: `maxLeftoverMiB`, `leastUser` (the lowest number of a person), and `accounts` (numbers that are no person's). It looks at the
+pod's /dev/shm: jobs in the shared root have their own.
 """
 
 import json
@@ -17,7 +17,7 @@ _MOST = 100_000
 
 
 def judge(used: dict[int, int], alive: set[int], settings: dict[str, Any]) -> tuple[str, str]:
-    """From the bytes of each user, and the users who have a process: the result, and what was found."""
+    """The result, and what was found, from the bytes of each user, and the users who have a process."""
     alive = alive | {*settings["accounts"]}
     left = {user: size for user, size in used.items() if user >= settings["leastUser"] and user not in alive}
     left_mib = sum(left.values()) // _MIB
@@ -49,13 +49,13 @@ def measure(folder: str, most: int = _MOST) -> dict[int, int]:
 
 def users_alive(proc: Path) -> set[int]:
     """The users who have a process here."""
-    found: set[int] = set()
+    users: set[int] = set()
     for process in proc.glob("[0-9]*"):
         try:
-            found.add(process.stat().st_uid)
+            users.add(process.stat().st_uid)
         except OSError:
             continue  # it has ended
-    return found
+    return users
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
-"""Slurm through its own commands: readings as JSON, writes with scontrol, a check as a job with srun. Thin: it decides nothing.
+"""Slurm by its own commands: readings as JSON, writes with scontrol, a check as a job with srun. Thin: it decides nothing.
 
-Every call has a deadline in seconds. Whatever goes wrong is a `SlurmError` with Slurm's own words.
+Every call has a deadline in seconds. All errors are `SlurmError`s with Slurm's own words.
 """
 
 import contextlib
@@ -78,7 +78,7 @@ class Slurm:
             raise SlurmError(str(error)) from None
 
     def all_briefly(self) -> dict[str, Node]:
-        """All nodes by name, of each its state, its reason and an `Extra` that is JSON: a twentieth of the time that whole nodes take."""
+        """All nodes by name, with their state, reason and an `Extra` that is JSON: a twentieth of the time that whole nodes take."""
         try:
             return read_brief_nodes(_call("scontrol", "show", "node", "--oneliner"))
         except AnswerError as error:
@@ -87,13 +87,13 @@ class Slurm:
     def reservations(self) -> dict[str, Reservation]:
         """The reservations that runs of checks hold, by node name."""
         text = _call("scontrol", "show", "reservation", "--oneliner")
-        found = [_reservation(line) for line in text.splitlines()]
-        return {held.node: held for held in found if held and reasons.is_check(held.comment)}
+        rows = [_reservation(line) for line in text.splitlines()]
+        return {held.node: held for held in rows if held and reasons.is_check(held.comment)}
 
     def reserve(self, held: Reservation) -> bool:
-        """No end: a run that was killed must not free a node that failed. The next run of the check ends it.
+        """Reserves without an end: a killed run must not free a node that failed. The next run of the check ends it.
 
-        False where another check was faster.
+        False if another check was faster.
         """
         try:
             _call(
@@ -109,7 +109,7 @@ class Slurm:
                 f"Comment={held.comment}",
             )
         except SlurmError as error:
-            if any(words in str(error) for words in _TAKEN_WORDS):
+            if any(phrase in str(error) for phrase in _TAKEN_WORDS):
                 return False
             raise
         return True
@@ -128,19 +128,19 @@ class Slurm:
         _call("scontrol", "update", f"NodeName={node}", "State=DRAIN", f"Reason={reason}")
 
     def record(self, nodes: Iterable[str], extra: str) -> None:
-        """Writes the `Extra` field of nodes, all the same."""
+        """Writes the same `Extra` to all of these nodes."""
         _call("scontrol", "update", f"NodeName={','.join(nodes)}", f"Extra={extra}")
 
     def write(self, updates: Sequence[Update]) -> dict[str, SlurmError]:
-        """Makes all of these updates by a few processes; the nodes of which Slurm has refused one, with its words. What lines did not do is
-        tried again, each node alone. Raises SlurmError where Slurm does not answer."""
-        lots = in_lots(updates)
+        """Makes these updates by a few processes, and tries what was refused again, each node alone. Returns the nodes that Slurm refused,
+        with its errors. Raises SlurmError if Slurm does not answer."""
+        batches = in_lots(updates)
         with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-            suspects = [update for lot, is_done in zip(lots, pool.map(_feed, lots), strict=True) if not is_done for update in lot]
+            suspects = [update for batch, is_done in zip(batches, pool.map(_feed, batches), strict=True) if not is_done for update in batch]
         left = list(alone(updates))
         if suspects:
             seen = self.nodes(",".join(sorted({name for update in suspects for name in update.nodes})))
-            left += [each for update in suspects for each in update.missing(seen)]
+            left += [missing for update in suspects for missing in update.missing(seen)]
         refused: dict[str, SlurmError] = {}
         for number, update in enumerate(left):
             try:
@@ -152,31 +152,31 @@ class Slurm:
         return refused
 
     def comment(self, job: str, text: str) -> None:
-        """Writes a text into the job's record, as AdminComment, beside what maintenance has noted there. Raises SlurmError."""
+        """Writes a text into the job's AdminComment, beside what maintenance has noted there. Raises SlurmError."""
         before = _call("squeue", "--noheader", "--all", f"--jobs={job}", "--Format=admin_comment:0").strip()
         _call("scontrol", "update", f"JobId={job}", f"AdminComment={with_text(before, text)}")
 
     def notify(self, texts: Mapping[str, str]) -> None:
-        """Shows a text, in one line without quotes, on the screen of each job's srun or salloc, where somebody waits there."""
+        """Shows a text, in one line without quotes, where somebody's srun or salloc waits for the job."""
         if texts:
             with contextlib.suppress(SlurmError):
                 call("scontrol", timeout_s=_CALL_S, stdin="".join(f"notify {job} {text}\n" for job, text in texts.items()))
 
     def node_seconds(self, check: str, within_s: int) -> float:
-        """What the jobs of a check that ran within these seconds took of nodes, by accounting."""
+        """Node seconds of a check's jobs within the last `within_s` seconds, by accounting."""
         format_ = ("--allusers", "--allocations", "--noheader", "--parsable2", "--format=ElapsedRaw,NNodes")
         since = f"--starttime=now-{within_s}seconds"
         rows = [line.split("|") for line in _call("sacct", *format_, since, f"--name={_JOB}{check}").splitlines()]
         return sum(float(row[0]) * int(row[1]) for row in rows if len(row) == 2 and row[0].isdecimal() and row[1].isdecimal())
 
     def is_held_by_checks(self, node: str) -> bool:
-        """True when the jobs on a node are those of checks, or gone."""
+        """True if all jobs on a node are those of checks, or gone."""
         return all(name.startswith(_JOB) for name in self._jobs([node]))
 
     def _jobs(self, nodes: Sequence[str]) -> list[str]:
         """Names of the jobs on nodes."""
-        given = ("--noheader", "--all", f"--nodelist={','.join(nodes)}", "--states=RUNNING,COMPLETING,CONFIGURING", "--Format=Name:0")
-        return [name.strip() for name in _call("squeue", *given).splitlines() if name.strip()]
+        options = ("--noheader", "--all", f"--nodelist={','.join(nodes)}", "--states=RUNNING,COMPLETING,CONFIGURING", "--Format=Name:0")
+        return [name.strip() for name in _call("squeue", *options).splitlines() if name.strip()]
 
     def run(
         self, check: str, node: Node, program: Path, settings: dict[str, Any], timeout_s: int, gpus: int, held: Reservation | None
@@ -186,8 +186,8 @@ class Slurm:
         Exclusive, so that a node that got a job meanwhile is skipped instead of shared; at top priority and immediate, so that it never
         waits in the queue. The program travels on standard input: workers need no copy of it.
         """
-        words = ["--mpi=none", *_gres(gpus)]
-        done = self._job(check, [node], words, bundle(program), settings, timeout_s, held)
+        options = ["--mpi=none", *_gres(gpus)]
+        done = self._job(check, [node], options, bundle(program), settings, timeout_s, held)
         return ENDED if self.is_ending and done.returncode else read_outcome(done.returncode, done.stdout, done.stderr, timeout_s)
 
     def run_together(
@@ -200,7 +200,7 @@ class Slurm:
         gpus: int,
         held: Reservation | None,
     ) -> Measured | Outcome:
-        """Runs a program over several nodes, a task on each, as one job. What it measured, or its own judgement, or why there is none."""
+        """Runs a program over several nodes, a task on each, as one job. Returns what it measured, or its own or our judgement."""
         if not held and not shared_partition(nodes):
             return Outcome(UNKNOWN, f"no partition has {' and '.join(node.name for node in nodes)}")
         settings = {**settings, "ranks": len(nodes), "nodes": sorted(node.name for node in nodes)}
@@ -212,18 +212,18 @@ class Slurm:
         return outcome or read_outcome(done.returncode, done.stdout, done.stderr, timeout_s)
 
     def try_launch(self, node: Node, held: Reservation | None, timeout_s: int) -> Outcome:
-        """Whether slurmd starts a batch job of Slurm's own user on a node: the least that one can ask for."""
-        words = (f"--job-name={_JOB}{LAUNCH}", f"--nodelist={node.name}", "--ntasks=1", "--mem=1", "--no-requeue", "--wrap=true")
+        """Whether slurmd starts a batch job of Slurm's own user on a node."""
+        options = (f"--job-name={_JOB}{LAUNCH}", f"--nodelist={node.name}", "--ntasks=1", "--mem=1", "--no-requeue", "--wrap=true")
         limits = ("--output=/dev/null", "--chdir=/", "--export=NONE", "--time=2", f"--priority={_TOP_PRIORITY}")
         partition = shared_partition([node])
         places = ([f"--partition={partition}"] if partition else []) + ([f"--reservation={held.name}"] if held else [])
-        job = _call("sbatch", "--parsable", *words, *limits, *places).strip().partition(";")[0]
+        job = _call("sbatch", "--parsable", *options, *limits, *places).strip().partition(";")[0]
         end, outcome = time.monotonic() + timeout_s, None
         try:
             while outcome is None and time.monotonic() < end:
                 time.sleep(_POLL_S)
-                given = ("--noheader", "--all", "--states=all", f"--jobs={job}", "--Format=State:32,StartTime:32")
-                outcome = read_launch(_call("squeue", *given))
+                query = ("--noheader", "--all", "--states=all", f"--jobs={job}", "--Format=State:32,StartTime:32")
+                outcome = read_launch(_call("squeue", *query))
         finally:
             if outcome is None:
                 with contextlib.suppress(SlurmError):  # it may have ended meanwhile
@@ -247,32 +247,31 @@ class Slurm:
         self,
         check: str,
         nodes: Sequence[Node],
-        words: Sequence[str],
+        options: Sequence[str],
         script: str,
         settings: dict[str, Any],
         timeout_s: int,
         held: Reservation | None,
     ) -> subprocess.CompletedProcess[str]:
-        """One job. Where a user's job waits for these nodes, Slurm starts nothing of a lower partition there: then the check goes into a
-        partition of users, as the first of its queue, for the time that it takes. Only onto nodes without a job: it would preempt other
-        checks there."""
-        own, users = shared_partition(nodes), users_partition(nodes)
-        done = self._srun(check, nodes, words, script, settings, timeout_s, held, own)
+        """Runs one job. If a user's job waits for these nodes, Slurm starts nothing of a lower partition there. Then the check runs in a
+        partition of users, as the first of its queue. Only on nodes without a job: it would preempt other checks."""
+        partition, users = shared_partition(nodes), users_partition(nodes)
+        done = self._srun(check, nodes, options, script, settings, timeout_s, held, partition)
         if (
-            own != CHECKS_PARTITION
+            partition != CHECKS_PARTITION
             or held
             or not users
-            or not any(each in done.stderr for each in _BUSY_WORDS)
-            or self._jobs([each.name for each in nodes])
+            or not any(phrase in done.stderr for phrase in _BUSY_WORDS)
+            or self._jobs([node.name for node in nodes])
         ):
             return done
-        return self._srun(check, nodes, words, script, settings, timeout_s, held, users)
+        return self._srun(check, nodes, options, script, settings, timeout_s, held, users)
 
     def _srun(
         self,
         check: str,
         nodes: Sequence[Node],
-        words: Sequence[str],
+        options: Sequence[str],
         script: str,
         settings: dict[str, Any],
         timeout_s: int,
@@ -285,9 +284,9 @@ class Slurm:
                 f"--nodes={len(nodes)}",
                 f"--ntasks={len(nodes)}",
                 "--ntasks-per-node=1",
-                f"--nodelist={','.join(each.name for each in nodes)}",
+                f"--nodelist={','.join(node.name for node in nodes)}",
             ),
-            *("--exclusive", "--mem=0", "--cpu-bind=none", f"--immediate={_IMMEDIATE_S}", *words),
+            *("--exclusive", "--mem=0", "--cpu-bind=none", f"--immediate={_IMMEDIATE_S}", *options),
             *(f"--priority={_TOP_PRIORITY}", f"--time={-(-timeout_s // 60) + 1}"),
             *([f"--partition={partition}"] if partition else []),
             *([f"--reservation={held.name}"] if held else []),
@@ -299,8 +298,8 @@ class Slurm:
             return done
         return subprocess.CompletedProcess(command, done.returncode, "", self._end(check, nodes, since))
 
-    def _wait(self, command: Sequence[str], given: str, timeout_s: int) -> subprocess.CompletedProcess[str]:
-        """srun, to its end or that of this run."""
+    def _wait(self, command: Sequence[str], script: str, timeout_s: int) -> subprocess.CompletedProcess[str]:
+        """Waits for srun to end, or for the end of this run."""
         if self.is_ending:
             return subprocess.CompletedProcess(command, -signal.SIGTERM, "", "")
         pipe = subprocess.PIPE
@@ -310,7 +309,7 @@ class Slurm:
             if self.is_ending:  # `end` may have come before this one was among those that it ends
                 srun.terminate()
             try:
-                output, errors = srun.communicate(given, timeout_s)
+                output, errors = srun.communicate(script, timeout_s)
             except subprocess.TimeoutExpired:
                 srun.kill()
                 return subprocess.CompletedProcess(command, _TIMED_OUT, "", "")
@@ -319,12 +318,12 @@ class Slurm:
         return subprocess.CompletedProcess(command, srun.returncode, output, errors)
 
     def _end(self, check: str, nodes: Sequence[Node], since: str) -> str:
-        """How the job of a silent srun ended: srun says nothing where a job goes before its step has begun, as by preemption, or where it
-        starts in the moment in which srun gives up (26.05: exit code 1). Empty where nothing is known. `since` is as Slurm writes times."""
-        given = ("--noheader", "--all", "--states=all", f"--nodelist={','.join(each.name for each in nodes)}", f"--name={_JOB}{check}")
+        """How the job of a silent srun ended: srun prints nothing if a job goes before its step has begun, as by preemption, or starts just
+        as srun gives up (26.05: exit code 1). Empty if nothing is known. `since` is as Slurm writes times."""
+        query = ("--noheader", "--all", "--states=all", f"--nodelist={','.join(node.name for node in nodes)}", f"--name={_JOB}{check}")
         end = time.monotonic() + _ENDS_S
         while True:
-            rows = [line.split() for line in _call("squeue", *given, "--Format=StartTime:32,State:32").splitlines()]
+            rows = [line.split() for line in _call("squeue", *query, "--Format=StartTime:32,State:32").splitlines()]
             states = {row[1] for row in rows if len(row) == 2 and row[0][0].isdecimal() and row[0] >= since}
             if states.isdisjoint(_GOES_ON) or time.monotonic() > end:
                 return "".join(f"{_ENDED_AS}{state}\n" for state in sorted(states - _GOES_ON))
@@ -332,13 +331,12 @@ class Slurm:
 
 
 def _gres(gpus: int) -> list[str]:
-    """srun's option for so many GPUs of each node."""
     return [f"--gres=gpu:{gpus}"] if gpus else []
 
 
 def shared_partition(nodes: Sequence[Node]) -> str:
-    """The partition of a check's job on these nodes: that of the checks where all of them are in it, else the first that has all; empty
-    for none."""
+    """The partition of a check's job on these nodes: that of the checks if all nodes are in it, else the first that has all; empty for
+    none."""
     is_theirs = all(CHECKS_PARTITION in node.partitions for node in nodes)
     return CHECKS_PARTITION if is_theirs else users_partition(nodes)
 
@@ -350,21 +348,21 @@ def users_partition(nodes: Sequence[Node]) -> str:
 
 
 def read_outcome(code: int, output: str, errors: str, timeout_s: int) -> Outcome:
-    """What a check's job said. Where it did not say anything: unknown, or busy where Slurm did not start it."""
+    """What a check's job reported. Without a report: unknown, or busy if Slurm did not start it."""
     if answer := read_answer(code, output):
         # Skipped is a node that no job could start on: one that has nothing to look at has been looked at, and nothing is known of it.
         return Outcome(UNKNOWN if answer[0] == SKIPPED else answer[0], answer[1], driver=driver_of(answer[2]))
-    if any(words in errors for words in _PREEMPTED_WORDS):
+    if any(phrase in errors for phrase in _PREEMPTED_WORDS):
         return PREEMPTED
-    if any(words in errors for words in _NOT_BEGUN_WORDS):
+    if any(phrase in errors for phrase in _NOT_BEGUN_WORDS):
         return NOT_BEGUN
-    if any(words in errors for words in _BUSY_WORDS):
+    if any(phrase in errors for phrase in _BUSY_WORDS):
         return BUSY
     return Outcome(UNKNOWN, f"did not end within {timeout_s} s" if code in (_TIMED_OUT, 137) else could_not_run(code, errors))
 
 
 def _feed(updates: Sequence[Update]) -> bool:
-    """Gives these updates to one scontrol. False where it complains of any of them, or does not end."""
+    """Gives these updates to one scontrol. False if it refuses any of them, or does not end."""
     try:
         call("scontrol", timeout_s=_CALL_S, stdin="".join(f"{update.line}\n" for update in updates))
     except SlurmError:
@@ -377,19 +375,19 @@ def _call(*command: str) -> str:
 
 
 def _reservation(line: str) -> Reservation | None:
-    """One line of `scontrol show reservation --oneliner`, because its JSON leaves the comment out (26.05). None for other lines."""
+    """Reads a line of `scontrol show reservation --oneliner`: its JSON leaves the comment out (26.05). None for other lines."""
     match = re.match(r"ReservationName=(\S+) StartTime=(\S+) .*? Nodes=(\S+) .*? Comment=(.*)$", line)
     if match is None:
         return None
     nodes = expand(match[3])
     about = match[1].removeprefix(RESERVATION)
     node = about if about in nodes else nodes[0]
-    partners = tuple(each for each in nodes if each != node)
+    partners = tuple(name for name in nodes if name != node)
     return Reservation(match[1], node, match[4].strip(), partners, _age_s(match[2]))
 
 
 def _age_s(since: str) -> float:
-    """Seconds since a time of scontrol's, which is local. 0 for what is none, as `Unknown`."""
+    """Seconds since a local time of scontrol's; 0 if it is no time, such as `Unknown`."""
     try:
         return max(0.0, time.time() - time.mktime(time.strptime(since, "%Y-%m-%dT%H:%M:%S")))
     except (ValueError, OverflowError):

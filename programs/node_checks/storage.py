@@ -1,10 +1,8 @@
-"""Health check of a node's way to storage: writes a file with fsync and reads it again, in each folder. Runs on the node; standard library
-only.
+"""Health check of storage: writes a file with fsync and reads it again, in each folder. Runs on the node; standard library only.
 
-Settings: `paths`, `sizeMiB`, `minWriteMBs`, `minReadMBs`, `maxFsyncMs`. The file has no name where the file system allows that
-(O_TMPFILE), and is removed in any case. What was written is dropped from the page cache before it is read, as far as the kernel does. A
-folder that is not there, is full or cannot be written to is unknown: whether that drains a node is for the checks `mounts` and `disk`.
-Data that come back changed are a failure, whatever the limits.
+Settings: `paths`, `sizeMiB`, `minWriteMBs`, `minReadMBs`, `maxFsyncMs`. The file is dropped from the page cache before it is read, as far
+as the kernel does. A folder that is missing, full or read-only is unknown: the checks `mounts` and `disk` judge that. Data that come back
+changed are a failure, whatever the limits.
 """
 
 import json
@@ -35,21 +33,21 @@ class Speed:
 def judge(speeds: "list[Speed]", settings: "dict[str, Any]") -> "tuple[str, str]":
     """`passed` or `failed`, and what was found; every fault is named. A limit of 0 is none."""
     faults: list[str] = []
-    for each in speeds:
-        if each.is_changed:
-            faults.append(f"{each.path} gives back other data than were written")
-        if each.write_mb_per_s < settings["minWriteMBs"]:
-            faults.append(f"{each.path} writes at {each.write_mb_per_s:.0f} MB/s, {settings['minWriteMBs']} wanted")
-        if each.read_mb_per_s < settings["minReadMBs"]:
-            faults.append(f"{each.path} reads at {each.read_mb_per_s:.0f} MB/s, {settings['minReadMBs']} wanted")
-        if 0 < settings["maxFsyncMs"] < each.fsync_ms:
-            faults.append(f"{each.path} takes {each.fsync_ms:.0f} ms for an fsync, {settings['maxFsyncMs']} allowed")
-    fine = (f"{each.path}: {each.write_mb_per_s:.0f} MB/s written, {each.read_mb_per_s:.0f} read" for each in speeds)
+    for speed in speeds:
+        if speed.is_changed:
+            faults.append(f"{speed.path} gives back other data than were written")
+        if speed.write_mb_per_s < settings["minWriteMBs"]:
+            faults.append(f"{speed.path} writes at {speed.write_mb_per_s:.0f} MB/s, {settings['minWriteMBs']} wanted")
+        if speed.read_mb_per_s < settings["minReadMBs"]:
+            faults.append(f"{speed.path} reads at {speed.read_mb_per_s:.0f} MB/s, {settings['minReadMBs']} wanted")
+        if 0 < settings["maxFsyncMs"] < speed.fsync_ms:
+            faults.append(f"{speed.path} takes {speed.fsync_ms:.0f} ms for an fsync, {settings['maxFsyncMs']} allowed")
+    fine = (f"{speed.path}: {speed.write_mb_per_s:.0f} MB/s written, {speed.read_mb_per_s:.0f} read" for speed in speeds)
     return ("failed", "; ".join(faults)) if faults else ("passed", "; ".join(fine))
 
 
 def measure(path: str, size_mib: int) -> Speed:
-    """Raises OSError where the folder takes no file."""
+    """Raises OSError if the folder takes no file."""
     block = os.urandom(_MIB)
     with tempfile.TemporaryFile(dir=path) as file:
         began = time.perf_counter()

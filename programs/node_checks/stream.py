@@ -1,7 +1,7 @@
 """Health check of a node's memory bandwidth: STREAM's Copy, by all of the job's CPUs at once. Runs on the node; standard library only.
 
-Settings: `minBandwidthMBs`, `arrayMiB` for each of the two arrays of a CPU, `seconds`. libc's memcpy copies, and ctypes frees Python's lock
-meanwhile, so the threads run side by side. As in STREAM a copied byte counts twice, read and written, and the best round counts.
+Settings: `minBandwidthMBs`, `arrayMiB` for each of the two arrays of a CPU, `seconds`. ctypes frees Python's lock during memcpy, so the
+threads run side by side. As in STREAM, a copied byte counts twice, and the best round counts.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ def judge(mb_per_s: float, threads: int, settings: "dict[str, Any]") -> "tuple[s
 
 
 def measure(threads: int, array_mib: int, seconds: float) -> float:
-    """MB/s of the best round. Raises MemoryError where the arrays find no room."""
+    """MB/s of the best round. Raises MemoryError if the arrays find no room."""
     size = array_mib * _MIB
     arrays = [(ctypes.create_string_buffer(size), ctypes.create_string_buffer(size)) for _ in range(threads)]
     together = Barrier(threads + 1)

@@ -1,8 +1,7 @@
 """Updates of many nodes as lines for one scontrol, which reads commands from its standard input. Pure.
 
-A process costs 5 ms, and each line 1 to 3 ms, in most of which slurmctld is idle: so some processes run side by side. scontrol goes on
-after a line that Slurm refuses, and ends with 1; its words do not say which line it was. It cuts a line into words at the spaces outside of
-quotes, single or double, and knows no backslash. It takes the quotes off a reason, and leaves them in other fields (measured on 26.05).
+scontrol cuts a line at spaces outside of quotes, single or double, knows no backslash, and takes the quotes off a reason only (measured on
+26.05).
 """
 
 import re
@@ -23,7 +22,7 @@ _WORD = re.compile(r"""(?:[^\s"']|"[^"]*"|'[^']*')+""")
 
 @dataclass(frozen=True)
 class Update:
-    """What is written of some nodes, to all of them the same."""
+    """An update that all of its nodes get."""
 
     nodes: tuple[str, ...]
     extra: str | None = None
@@ -32,21 +31,21 @@ class Update:
     """The reason of a drain; None drains nothing."""
 
     def words(self, quote: str = "") -> list[str]:
-        """What comes after `scontrol update`, with such quotes around the reason."""
+        """The arguments of `scontrol update`, with such quotes around the reason."""
         extra = [] if self.extra is None else [f"Extra={self.extra}"]
         drain = [] if self.drain is None else ["State=DRAIN", f"Reason={quote}{self.drain}{quote}"]
         return [f"NodeName={','.join(self.nodes)}", *extra, *drain]
 
     @property
     def line(self) -> str | None:
-        """The command as a line; None where scontrol would cut it in other places, or the line is too long."""
+        """The command as a line; None if scontrol would cut it in other places, or it is too long."""
         words = self.words('"')
         line = " ".join(("update", *words))
         is_plain = line.isascii() and line.isprintable() and len(line) <= _LONGEST and '"' not in (self.drain or "")
         return line if is_plain and all(_WORD.fullmatch(word) for word in words) else None
 
     def missing(self, nodes: Mapping[str, Node]) -> Iterator["Update"]:
-        """What is left to write, by a reading after it: an update for each node that does not have it."""
+        """What is left to write after a reading: an update for each node that does not have it."""
         for name in self.nodes:
             node = nodes.get(name)
             has_extra = self.extra is None or (node is not None and node.extra == self.extra)
@@ -62,5 +61,5 @@ def in_lots(updates: Iterable[Update]) -> list[list[Update]]:
 
 
 def alone(updates: Sequence[Update]) -> list[Update]:
-    """The updates that fit into no line, which a process each has to write."""
+    """The updates that fit into no line: each needs a process of its own."""
     return [update for update in updates if update.line is None]

@@ -1,6 +1,6 @@
 """Programs of vendors that checks run: where they are, whether they may be run, and what they printed. Standard library only.
 
-A check runs as Slurm's user, who may do everything in Slurm. So a file that others could change is not run, wherever it is.
+A check runs as Slurm's user, who may do everything in Slurm. So a file that others could change is not run.
 """
 
 import errno
@@ -46,8 +46,8 @@ class Ended:
     def how(self) -> str:
         """How it ended, and the last line that it printed."""
         end = f"was killed by signal {-self.code}" if self.code < 0 else f"ended with {self.code}"
-        said = last_line(self.errors) or last_line(self.output)
-        return f"{end}: {said}" if said else f"{end}, and printed nothing"
+        last = last_line(self.errors) or last_line(self.output)
+        return f"{end}: {last}" if last else f"{end}, and printed nothing"
 
 
 def last_line(text: str) -> str:
@@ -57,22 +57,22 @@ def last_line(text: str) -> str:
 
 
 def hardware_fault(text: str) -> str:
-    """The first line that tells of broken hardware; empty for none."""
-    return next((line.strip()[:_LONGEST] for line in text.splitlines() if any(words in line for words in _BROKEN)), "")
+    """The first line about broken hardware; empty for none."""
+    return next((line.strip()[:_LONGEST] for line in text.splitlines() if any(phrase in line for phrase in _BROKEN)), "")
 
 
 def changeable(path: Path, trusted: "set[int]") -> str:
-    """Who but these users could change what is run: a fault of the file, of a link to it, or of a folder on the way; empty where nobody
-    could. Raises OSError."""
+    """Who else could change the program: a fault of the file, of a link to it, or of a folder on the way; empty if only `trusted` users
+    can. Raises OSError."""
     real = path.resolve(strict=True)
-    for each in reversed(_way(path)):
-        facts = each.lstat()
+    for part in reversed(_way(path)):
+        facts = part.lstat()
         if facts.st_uid not in trusted:
-            return f"{each} belongs to user {facts.st_uid}, who could change it"
+            return f"{part} belongs to user {facts.st_uid}, who could change it"
         # The mode of a link says nothing. A folder with S_ISVTX is one such as /tmp, where nobody replaces files of others.
-        is_safe = stat.S_ISLNK(facts.st_mode) or (each != real and facts.st_mode & stat.S_ISVTX)
+        is_safe = stat.S_ISLNK(facts.st_mode) or (part != real and facts.st_mode & stat.S_ISVTX)
         if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not is_safe:
-            return f"{each} can be changed by others"
+            return f"{part} can be changed by others"
     return ""
 
 
@@ -100,29 +100,29 @@ def _way(path: Path) -> "list[Path]":
 
 
 def refuse_changeable(found: str) -> str:
-    """The file itself, behind all links: what is to be run. Raises CannotRunError for one that others could change, and OSError."""
+    """The file to run, behind all links. Raises CannotRunError if others could change it, and OSError."""
     if fault := changeable(Path(found), {0, os.getuid()}):
         raise CannotRunError(f"not run, as {fault}; have root own it, and nobody else write to it")
     return str(Path(found).resolve(strict=True))
 
 
 def find(command: "list[str]", name: str, folders: "tuple[str, ...]", remedy: str) -> "list[str]":
-    """The words that start a program: those of the user's, or the program of this name in PATH, /usr/local/bin or a folder. Raises
-    CannotRunError where it is missing, with what to install, and where others could change it."""
+    """The words that start a program: the user's, or the program of this name in PATH, /usr/local/bin or a folder. Raises CannotRunError if
+    it is missing, with what to install, or if others could change it."""
     path = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/local/bin", *folders))
     wanted = command[0] if command else name
-    found = shutil.which(wanted, path=path)
-    if found is None:
+    program = shutil.which(wanted, path=path)
+    if program is None:
         raise CannotRunError(f"{wanted} is not on this node: {remedy}")
     try:
-        real = refuse_changeable(found)
+        real = refuse_changeable(program)
     except OSError as error:
         raise CannotRunError(f"{wanted}: {error.strerror}") from None
     return [real, *command[1:]]
 
 
 def run(words: "list[str]", folder: "str | None" = None) -> Ended:
-    """Runs a program to its end. It has no deadline of its own: that of the check ends it, too. Raises CannotRunError."""
+    """Runs a program to its end; the check's deadline ends it, too. Raises CannotRunError."""
     try:
         done = subprocess.run(
             words, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace", check=False, cwd=folder
