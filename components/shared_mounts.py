@@ -19,6 +19,7 @@ class SharedMount:
     mount_path: str
     """Where pods see it."""
     source: Source
+    """Where its files are kept."""
     read_only: bool = False
     """True: pods cannot write to it."""
 
