@@ -2,8 +2,12 @@
 
 import base64
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
@@ -29,6 +33,15 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> s
     said = capsys.readouterr()
     assert ended.value.code == code, said
     return said.out + said.err
+
+
+def test_command_of_a_checkout_runs_in_any_folder_and_completes_its_verbs(tmp_path: Path) -> None:
+    command = str(Path(sys.executable).parent / "slipway")
+    shell = {"_SLIPWAY_COMPLETE": "complete_bash", "COMP_WORDS": "slipway ma", "COMP_CWORD": "1"}
+    listed = subprocess.run([command, "--help"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert all(purpose in listed for purpose in get_args(cli.Purpose))
+    done = subprocess.run([command], cwd=tmp_path, env={**os.environ, **shell}, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["maintenance"]
 
 
 def test_a_preview_shows_the_tree_and_counts(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
