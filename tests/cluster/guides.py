@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.cluster.dev_stack import ROOT, STATE, DevStack
 
 _OF_USERS = ("sbatch", "srun")
-_OF_THE_PROJECT = ("kubectl", "python")
+_OF_THE_PROJECT = ("kubectl", "python", "slipway")
 _PROGRAMS = "|".join((*_OF_USERS, *_OF_THE_PROJECT, "sacct", "sacctmgr", "scontrol", "sinfo", "squeue"))
 _COMMAND = re.compile(rf"^(?:    )?((?:{_PROGRAMS}) .+)$|`((?:{_PROGRAMS}) [^`]*[^`.])`", re.MULTILINE)
 

@@ -108,7 +108,7 @@ def is_seen(message: str) -> bool:
 
 def commands() -> list[str]:
     """The commands of the guides, those in their text too."""
-    return [*re.findall(r"^    (\S.*)$", PAGES, re.MULTILINE), *re.findall(r"`((?:kubectl|python|slurm) [^`]+)`", PAGES)]
+    return [*re.findall(r"^    (\S.*)$", PAGES, re.MULTILINE), *re.findall(r"`((?:kubectl|python|slipway|slurm) [^`]+)`", PAGES)]
 
 
 @pytest.mark.parametrize("message", dict.fromkeys(read_quotations(PAGES)))
