@@ -22,10 +22,10 @@ def main() -> None:
     folder = str(Path(__file__).resolve().parents[1])
     sys.path.insert(0, folder)
     try:
-        from cli import main as cli
+        from cli.main import main as run_verb
     finally:
         sys.path.remove(folder)
-    cli.main()
+    run_verb()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """`slipway ci`: for every stack of a repository, mistakes, policies, and what the working tree would change compared with a base commit.
 
-It needs git and the packages of the program; without --live, neither a cluster nor credentials. Each plan is made by a process of its own,
+It needs git and the project's packages; without --live, neither a cluster nor credentials. Each plan is made by a process of its own,
 which is started in the commit's own files: the base commit in a git worktree, and with its own packages where its requirements differ.
 """
 
@@ -139,11 +139,16 @@ def _preview(
     """A preview. Neither policies nor slurmctld judge what is accepted: an older state may be refused by newer ones."""
     given = [part for each in config for part in ("--config", each)]
     arguments = ["preview", "--stack", stack, "--root", tree.root, *given, *options]
-    # A checkout of Slipway brings its own package; every other project gets the one of this process.
-    program = ["-m", _PACKAGE] if _is_checkout(tree.root) else ["-P", "-c", _RUN, str(_HERE.parent), _PACKAGE]
+    # A checkout of Slipway runs its own code, every other project that of this process.
+    program = ["-m", package_of(tree.root)] if _is_checkout(tree.root) else ["-P", "-c", _RUN, str(_HERE.parent), _PACKAGE]
     variables = {**os.environ, "NO_COLOR": "1", **(dict.fromkeys((POLICIES, CHECK), "off") if is_accepted else {})}
     variables.pop("FORCE_COLOR", None)
     return subprocess.run([tree.python, *program, *arguments], cwd=tree.root, env=variables, capture_output=True, text=True, check=False)
+
+
+def package_of(root: Path) -> str:
+    """Commits before 0.2.0 have the package `standalone`, with the same options."""
+    return _PACKAGE if (root / _PACKAGE).is_dir() else "standalone"
 
 
 def _is_checkout(root: Path) -> bool:

@@ -1,5 +1,6 @@
 """The verbs of `slipway`: options to calls, errors to exit code 1."""
 
+import contextlib
 import functools
 import inspect
 import subprocess
@@ -36,7 +37,7 @@ Purpose = Literal["Look", "Change", "Care", "Develop"]
 
 @dataclass(frozen=True)
 class Given:
-    """What the options that all verbs have come to."""
+    """The values of the options that most verbs share."""
 
     project: project.Project
     where: Where
@@ -86,7 +87,7 @@ def shared_screen() -> Screen:
 
 
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the plan, its changes and their story as JSON.")]
-JsonInstead = Annotated[Path | None, typer.Option("--json", help="Write it as JSON instead; - is standard output.")]
+JsonInstead = Annotated[Path | None, typer.Option("--json", help="Write JSON to this file and print nothing else; - is standard output.")]
 Markdown = Annotated[Path | None, typer.Option("--markdown", help="Also write the story as Markdown, for a comment on a change.")]
 ExitCode = Annotated[
     bool, typer.Option("--exit-code", help="End with 0 if nothing changes, 2 if something does, 3 if that is dangerous; 1 is an error.")
@@ -122,10 +123,10 @@ def preview(
     policies, shows rendered files line by line and what each change of Slurm's configuration needs, and has slurmctld read its files, if
     its image is at hand."""
     screen = shared_screen()
-    found = given.project
+    _refuse_stdout(json_file)
     if against and not offline:
         raise SlipwayError("--against names a saved plan, and a cluster is asked unless --offline is given. Give both, or neither.")
-    look = previews.look(screen, found, None if offline else given.where, force_conflicts, against, require_cluster)
+    look = previews.look(screen, given.project, None if offline else given.where, force_conflicts, against, require_cluster)
     plan, outlook = look.plan, look.outlook
     screen.say(f"{plan.project}/{plan.stack}, compared with {look.against}\n", "bold")
     show.tree(screen, plan.resources, outlook.changes, outlook.gone)
@@ -136,12 +137,17 @@ def preview(
     screen.say(f"\n{'Nothing to change: ' if show.is_quiet(outlook.counted) else ''}{counted}", "bold")
     checks = [] if no_check else preview_output.check(screen, [each.inputs for each in plan.resources if each.is_object], check_with)
     if save:
-        stacks.save_plan(found, plan)
+        stacks.save_plan(given.project, plan)
     changes = [_change_json(change) for change in outlook.counted]
     whole = {**as_json(plan), "changes": changes, "advice": list(look.advice), "check": config_check.as_json(checks)}
     title = f"{plan.project}/{plan.stack}"
     preview_output.write(screen, story, title, preview_output.with_words(counted, checks), whole, json_file, markdown_file, look.advice)
     preview_output.end(story, checks, exit_code)
+
+
+def _refuse_stdout(json_file: Path | None) -> None:
+    if str(json_file) == json_files.STDOUT:
+        raise SlipwayError("--json -: standard output has the preview. Name a file.")
 
 
 def _say_recovered(screen: Screen, read: stacks.Stack) -> None:
@@ -168,6 +174,7 @@ def explain(
     """Shows the same for a preview of the Pulumi CLI. What changes in Slurm and what that needs, and what becomes of pods and jobs. With
     --show-sames in that preview, slurmctld reads its files, too, if its image is at hand."""
     screen = shared_screen()
+    _refuse_stdout(json_file)
     steps = previews.read_pulumi(file)
     previews.refuse_resizes(steps, None if offline else Where(kubeconfig, context))
     story = previews.story_of(steps, lambda: previews.jobs_of(steps, None if offline else Where(kubeconfig, context)))
@@ -190,16 +197,15 @@ def render_(
 ) -> None:
     """Prints the manifests as YAML, in dependency order, for kubectl, Argo CD or Flux. Objects that hold secrets are left out and named."""
     screen = shared_screen()
-    found = given.project
     if show_secrets:
-        read = stacks.read(found, given.where, screen, for_real=False)
+        read = stacks.read(given.project, given.where, screen, for_real=False)
         recovery.refuse_unread(read.recovered, read.documents, read.home.keeper)
         if new := read.fresh.keys() - read.recovered.values.keys():
             names = ", ".join(sorted(new))
             raise SlipwayError(f"These random values are not made yet; the first `up` makes and keeps them: {names}")
         plan = read.plan
     else:
-        plan = record.record(found).plan
+        plan = record.record(given.project).plan
     for document in render.documents(plan):
         if document.has_secrets and not show_secrets:
             sys.stdout.write(f"---\n# {document.key} holds secrets and is left out: `up` makes it, or see --show-secrets.\n")
@@ -219,15 +225,16 @@ def up(
     """Applies the stack, prunes what is no longer declared, waits until all is ready. Refuses what the policies refuse. Asks once in a
     cluster that is not the local one, and before it deletes data or ends running jobs."""
     screen, begin = shared_screen(), time.monotonic()
-    found = given.project
-    read = stacks.read(found, given.where, screen, for_real=True, check=lambda plan: screen.warn(*policy.enforce(found, plan)))
+    read = stacks.read(
+        given.project, given.where, screen, for_real=True, check=lambda plan: screen.warn(*policy.enforce(given.project, plan))
+    )
     screen.tick(f"{len(read.documents)} objects declared for namespace {read.home.namespace}, {read.home.api}", begin)
-    is_local = questions.ask(screen, read, found.root, "up", yes)
+    is_local = questions.ask(screen, read, given.project.root, "up", yes)
     _say_recovered(screen, read)
     with interruption.stoppable():
         agree = functools.partial(questions.ask_for_losses, screen, read, yes)
         outlook = deploy.up(read, screen, timeout, force_conflicts, adopt, agree, must_fit=not is_local and not ignore_missing)
-    stacks.save_plan(found, read.plan)
+    stacks.save_plan(given.project, read.plan)
     screen.say(f"{show.counts(outlook.counted, is_done=True)}  ({time.monotonic() - begin:.1f} s)", "bold")
     for name, value in sorted(masked(read.plan.outputs).items()):
         screen.say(f"  {name}: {value}")
@@ -241,12 +248,11 @@ def destroy(
 ) -> None:
     """Deletes all objects of the stack. Asks, and refuses where there is no terminal to ask at; refuses, by name, when one is protected."""
     screen = shared_screen()
-    found = given.project
-    read = stacks.read(found, given.where, screen, for_real=False)
-    questions.ask(screen, read, found.root, "destroy", yes)
+    read = stacks.read(given.project, given.where, screen, for_real=False)
+    questions.ask(screen, read, given.project.root, "destroy", yes)
     with interruption.stoppable():
         removal.destroy(read, screen, timeout)
-    stacks.plan_file(found).unlink(missing_ok=True)
+    stacks.plan_file(given.project).unlink(missing_ok=True)
 
 
 @_verb("status", "Look")
@@ -274,11 +280,11 @@ def maintenance_(
     wish = maintenance.Wish(reservation, nodes, start, duration)
     maintenance.check(wish, time.time())
     api, namespace = login.connect(given.project, given.where)
-    found = maintenance.preview(api, namespace, wish)
+    met = maintenance.preview(api, namespace, wish)
     if json_file:
-        json_files.write(json_file, maintenance.as_json(found))
+        json_files.write(json_file, maintenance.as_json(met))
     else:
-        print(*maintenance.lines(found, time.time()), sep="\n")
+        print(*maintenance.lines(met, time.time()), sep="\n")
 
 
 User = Annotated[str | None, typer.Option(help="Whose jobs they are. Default: the first of login.users who has a private key here.")]
@@ -296,7 +302,10 @@ def check_(
     """Runs small jobs on a live cluster as a user does. Over ssh: one on each node set, MPI, GPUs, a package, accounting. Prints what
     works, and a remedy for what does not; then the exit code is 1. Jobs and files of its own are removed."""
     screen = shared_screen()
-    with login.open_login(given.project, given.where, user, key) as way, screen.waiting("jobs on the cluster"):
+    json_files.refuse_unwritable(json_file)
+    # A spinner beside JSON on standard output would spoil that, where colours are forced.
+    waiting = contextlib.nullcontext() if json_file else screen.waiting("jobs on the cluster")
+    with login.open_login(given.project, given.where, user, key) as way, waiting:
         rows = smoke.check(way, timeout)
     if json_file:
         json_files.write(json_file, show.checks_as_json(rows))

@@ -111,7 +111,7 @@ def judge(jobs: Iterable[Job], window: Window, policy: Policy | None, wish: Wish
 
 
 def as_json(found: Preview) -> dict[str, Any]:
-    """For programs. Times are seconds since 1970; a job without a limit has `endsAt` null."""
+    """For programs. Times are seconds since 1970. null: no reservation yet, or a job without a limit. `fate` is a Fate."""
     window = found.window
     jobs = [
         {
@@ -124,7 +124,7 @@ def as_json(found: Preview) -> dict[str, Any]:
         }
         for job, fate in found.jobs
     ]
-    about = {"reservation": window.name, "nodes": sorted(window.nodes), "start": window.start}
+    about = {"reservation": window.name or None, "nodes": sorted(window.nodes), "start": window.start}
     return {**about, "warns": found.policy is not None, "jobs": jobs}
 
 

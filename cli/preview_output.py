@@ -3,7 +3,6 @@
 Thin: previews makes the story, changes.printed and config_check the words.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import typer
 
 from changes import printed
 from changes.story import Story
-from cli import config_check
+from cli import config_check, json_files
 from engine import policy
 from engine.faults import SlipwayError
 from engine.screen import Screen
@@ -52,15 +51,12 @@ def write(
 ) -> None:
     """Writes the files that were asked for. Raises SlipwayError where one cannot be written."""
     texts = {
-        json_file: json.dumps({**plan, "story": printed.as_json(story)}, indent=2, sort_keys=True) + "\n",
+        json_file: json_files.as_text({**plan, "story": printed.as_json(story)}),
         markdown_file: printed.markdown(story, title, counts) + policy.markdown(advice),
     }
     for file, text in texts.items():
         if file:
-            try:
-                file.write_text(screen.hidden(text))
-            except OSError as error:
-                raise SlipwayError(f"{file} cannot be written: {error.strerror}") from error
+            json_files.write_text(file, screen.hidden(text))
 
 
 def end(story: Story, checks: Sequence[config_check.Check], exit_code: bool) -> None:

@@ -104,8 +104,11 @@ def checks(screen: Screen, found: Sequence[Row]) -> None:
 
 def checks_as_json(found: Sequence[Row]) -> dict[str, Any]:
     """For programs; `passed` is null for what was not checked."""
-    names = ("title", "passed", "said", "remedy", "seconds")
-    return {"checks": [{name: getattr(row, name) for name in names} for row in found]}
+    return {
+        "checks": [
+            {"name": row.title, "passed": row.passed, "message": row.said, "remedy": row.remedy, "seconds": row.seconds} for row in found
+        ]
+    }
 
 
 def counts(changes: Iterable[Change], is_done: bool = False) -> str:

@@ -1,4 +1,4 @@
-"""The one error of this package: a message a person can act on. Printed as it is, never with a stack trace; the exit code is 1."""
+"""The errors of `slipway`: messages a person can act on, printed without a stack trace. The exit code is 1; 130 for a stopped verb."""
 
 import tempfile
 import traceback

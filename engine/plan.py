@@ -1,7 +1,7 @@
 """What a program declares, as data: resources with their inputs and options, secrets masked the moment it becomes JSON.
 
 Pure. The golden plans and the saved plans (`.slipway/plans/<stack>.json`) are `as_json`; `compare` says what changed between two of them
-in the engine's own terms: identity is the URN, or a URN that an alias names.
+in the terms of Pulumi's engine: identity is the URN, or a URN that an alias names.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from engine.replacement import replacing_path
 
 MASK = "[secret]"
 Op = Literal["create", "update", "replace", "delete", "same", "cli"]
-"""`cli`: nothing this package can look at; only the pulumi CLI knows."""
+"""`cli`: nothing `slipway` can compare; only the Pulumi CLI can."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,8 @@ def _resource_json(resource: Resource) -> dict[str, Any]:
 def compare(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> list[Change]:
     """What going from one plan's JSON to another's would do, resource by resource. Secrets are masked in both, so not compared.
 
-    Source: the engine matches by URN, then by aliases; a URN that nothing matches is a new resource, an old resource left over is deleted.
+    Source: Pulumi's engine matches by URN, then by aliases; a URN that nothing matches is a new resource, an old resource left
+    over is deleted.
     What replaces is for `replacement`, and the change's note names it. Components and providers are left aside.
     """
     before = {resource["urn"]: resource for resource in (old or {}).get("resources", []) if _counts(resource)}

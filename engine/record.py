@@ -1,8 +1,8 @@
 """Runs the real program as the pulumi CLI would, under a monitor that writes down each registration instead of making anything.
 
 Provider outputs are not invented: a Kubernetes object gives back its inputs and its name, a random one its value; all else is unknown.
-Transforms, hooks and provider functions would run in the engine or in a provider, so a program that uses them is told to use the CLI.
-Source: pulumi.runtime.mocks and pulumi-language-python-exec; the URN and alias rules are the engine's.
+Transforms, hooks and provider functions would run in Pulumi's engine or in a provider, so a program that uses them is told to use the CLI.
+Source: pulumi.runtime.mocks and pulumi-language-python-exec; the URN and alias rules are Pulumi's.
 """
 
 import asyncio
@@ -134,7 +134,7 @@ def _first_on_path(folder: Path) -> Generator[None]:
 
 
 def _explained(error: BaseException, root: Path) -> str:
-    """`file:line: message` of the innermost frame in the user's own files; SDK and this package are no part of it."""
+    """`file:line: message` of the innermost frame in the user's own files; those of the SDK and of Slipway are left out."""
     if isinstance(error, SystemExit):
         return f"The program ended itself with exit code {error.code}."
     own, packages = str(root) + os.sep, (f"{os.sep}site-packages{os.sep}", str(Path(__file__).parent) + os.sep)
@@ -173,7 +173,7 @@ class _Monitor(MockMonitor):
         if request.remote:
             raise SlipwayError(f"{request.type} {request.name} is a component in another language or package; run `pulumi up`.")
         if request.transforms:
-            raise SlipwayError(f"{request.name}: transforms are run by the engine; run `pulumi up`.")
+            raise SlipwayError(f"{request.name}: transforms are run by Pulumi's engine; run `pulumi up`.")
         inputs = cast(dict[str, Any], _decoded(request.object))
         aliases = tuple(dict.fromkeys(self._aliases(request, urn)))
         identity, known = "", struct_pb2.Struct()
@@ -203,20 +203,20 @@ class _Monitor(MockMonitor):
         return empty_pb2.Empty()
 
     def RegisterResourceHook(self, request: Any) -> Any:  # noqa: N802 (gRPC's name)
-        raise SlipwayError(f"The hook {request.name} would be run by the engine; run `pulumi up`.")
+        raise SlipwayError(f"The hook {request.name} would be run by Pulumi's engine; run `pulumi up`.")
 
     def RegisterStackTransform(self, request: Any) -> Any:  # noqa: ARG002, N802 (gRPC's names)
-        raise SlipwayError("Transforms are run by the engine; run `pulumi up`.")
+        raise SlipwayError("Transforms are run by Pulumi's engine; run `pulumi up`.")
 
     def Log(self, request: Any) -> Any:  # noqa: N802 (gRPC's name)
-        """The engine's log: errors fail the run, as they do under the CLI."""
+        """The log of Pulumi's engine: errors fail the run, as they do under the CLI."""
         if request.severity == engine_pb2.ERROR:
             self.errors.append(request.message)
         elif request.severity == engine_pb2.WARNING:
             self.messages.append(request.message)
 
     def make_urn(self, parent: str, type_: str, name: str) -> str:
-        """The engine's URN: the type is qualified by the whole chain of parents but the stack."""
+        """The URN of Pulumi's engine: the type is qualified by the whole chain of parents but the stack."""
         chain = parent.split("::")[2] + "$" if parent and "::pulumi:pulumi:Stack::" not in parent else ""
         return f"urn:pulumi:{self._project.stack}::{self._project.name}::{chain}{type_}::{name}"
 
@@ -251,7 +251,7 @@ class _Monitor(MockMonitor):
         return random_values.outputs(request.type, plain, self._value_of(key, others, request.type, plain))
 
     def _aliases(self, request: Any, urn: str) -> Iterator[str]:
-        """Full URNs: those given, each under each alias of the parent too, as the engine derives them."""
+        """Full URNs: those given, each under each alias of the parent too, as Pulumi's engine derives them."""
         with self._lock:
             parent = self.recorded.get(request.parent)
         named: list[tuple[str, str, str]] = [(request.parent, request.type, request.name)]

@@ -167,7 +167,7 @@ def annotation(manifest: Mapping[str, Any], name: str) -> str:
 def documents(plan: Plan) -> list[Document]:
     """Every Kubernetes object of the plan, each after what it depends on.
 
-    Raises SlipwayError that names all resources this package cannot make, or the first value that only a provider could compute.
+    Raises SlipwayError that names all resources `slipway` cannot make, or the first value that only a provider could compute.
     """
     if refused := sorted(f"{resource.type} {resource.name}" for resource in plan.resources if not _is_ours(resource)):
         raise SlipwayError(f"Only the pulumi CLI can make these {len(refused)} resources; run `pulumi up`:\n{rows(refused)}")
@@ -199,7 +199,7 @@ def depths(plan: Plan, declared: Iterable[Document]) -> dict[Key, int]:
 
 
 def _needs(resources: Sequence[Resource]) -> dict[str, set[str]]:
-    """The objects that each object depends on. Whatever a component depends on, everything in it depends on: the engine makes a resource
+    """The objects that each object depends on. What a component depends on, everything in it depends on: Pulumi's engine makes a resource
     after its parent, and a component after its dependencies."""
     known = {resource.urn: resource for resource in resources}
 

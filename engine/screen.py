@@ -1,4 +1,4 @@
-"""What a person sees while the engine works: lines, ticked steps, a spinner. Every line passes the Screen, which hides secrets.
+"""What a person sees while a verb works: lines, ticked steps, a spinner. Every line passes the Screen, which hides secrets.
 
 Lines are never wrapped or cropped, so that they read the same in a terminal, a log and a test.
 """

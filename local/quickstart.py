@@ -39,7 +39,7 @@ class StepFailedError(Exception):
 
     def __init__(self, command: Sequence[str], code: int) -> None:
         ended = f"gave exit code {code}" if code > 0 else f"was ended by signal {-code}"
-        super().__init__(f"stopped: `{shlex.join(command)}` {ended}; what it said is above. The same command again goes on from here.")
+        super().__init__(f"stopped: `{shlex.join(command)}` {ended}. Its output is above. Run the same command to resume.")
         self.code = code if code > 0 else 128 - code
 
 
@@ -90,7 +90,8 @@ def answer(*module_and_arguments: str) -> str:
 def _run(arguments: Sequence[str], stdout: int | None) -> str:
     done = subprocess.run([sys.executable, "-m", *arguments], cwd=ROOT, check=False, stdout=stdout, text=True)
     if done.returncode:
-        raise StepFailedError(["python", "-m", *arguments], done.returncode)
+        command = ["slipway", *arguments[1:]] if arguments[0] == "cli" else ["python", "-m", *arguments]
+        raise StepFailedError(command, done.returncode)
     return done.stdout or ""
 
 

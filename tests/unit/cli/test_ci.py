@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.ci import lint, stacks_in, wanted
+from cli.ci import lint, package_of, stacks_in, wanted
 from cli.comment import MISTAKES
 
 
@@ -31,6 +31,12 @@ def test_base_has_packages_of_its_own_where_its_requirements_differ(tmp_path: Pa
         (folder / "slipway.whl").write_text("old")
     (folders[1] / name).write_text(text)
     assert (wanted(folders[0]) == wanted(folders[1])) == is_same
+
+
+@pytest.mark.parametrize("package", ["cli", "standalone"])
+def test_commit_before_the_command_is_planned_with_the_package_that_it_has(tmp_path: Path, package: str) -> None:
+    (tmp_path / package).mkdir()
+    assert package_of(tmp_path) == package
 
 
 def test_project_without_a_list_of_requirements_wants_nothing(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from cli import main as cli
 from engine import record
 from engine.plan import secret_texts
+from tests.unit.cli.conftest import run
 from tests.unit.engine.conftest import SMALL, CannedServer, Recorder, write_kubeconfig
 
 
@@ -26,15 +27,6 @@ def here(tmp_path: Path) -> Path:
     return Path(shutil.copytree(SMALL, tmp_path / "small"))
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
-    """One verb, and all that it printed."""
-    with pytest.raises(SystemExit) as ended:
-        cli.main(list(arguments))
-    said = capsys.readouterr()
-    assert ended.value.code == code, said
-    return said.out + said.err
-
-
 def test_command_of_a_checkout_runs_in_any_folder_and_completes_its_verbs(tmp_path: Path) -> None:
     command = str(Path(sys.executable).parent / "slipway")
     shell = {"_SLIPWAY_COMPLETE": "complete_bash", "COMP_WORDS": "slipway ma", "COMP_CWORD": "1"}
@@ -42,6 +34,17 @@ def test_command_of_a_checkout_runs_in_any_folder_and_completes_its_verbs(tmp_pa
     assert all(purpose in listed for purpose in get_args(cli.Purpose))
     done = subprocess.run([command], cwd=tmp_path, env={**os.environ, **shell}, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["maintenance"]
+
+
+@pytest.mark.parametrize("verb", ["preview", "explain"])
+def test_preview_refuses_json_on_the_output_that_it_prints_to(here: Path, capsys: pytest.CaptureFixture[str], verb: str) -> None:
+    where = ("--stack", "dev", "-C", str(here), "--offline") if verb == "preview" else ("-",)
+    assert "standard output has the preview" in run(capsys, verb, *where, "--json", "-", code=1)
+
+
+def test_check_finds_a_file_that_it_cannot_write_before_it_asks_the_cluster(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = here / "absent" / "checks.json"
+    assert f"{file} cannot be written" in run(capsys, "check", "--stack", "dev", "-C", str(here), "--json", str(file), code=1)
 
 
 def test_a_preview_shows_the_tree_and_counts(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

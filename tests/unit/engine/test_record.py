@@ -121,7 +121,7 @@ def test_a_value_is_asked_for_under_its_old_names_too(tmp_path: Path) -> None:
         pytest.param(
             'hook = pulumi.ResourceHook("check", lambda args: None)\n'
             'random.RandomId("a", byte_length=1, opts=pulumi.ResourceOptions(hooks=pulumi.ResourceHookBinding(before_create=[hook])))',
-            "hook check would be run by the engine",
+            "hook check would be run by Pulumi's engine",
             id="hook",
         ),
         pytest.param('pulumi.runtime.invoke("aws:ec2/getAmi:getAmi", {})', "aws:ec2/getAmi:getAmi, which only a provider", id="invoke"),

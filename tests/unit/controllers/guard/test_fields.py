@@ -206,7 +206,7 @@ NOTED = manager("slipway-guard", "Update", EDIT, NOTE)
 WHOLE_AND_NOTED = manager("slipway-guard", "Update", EDIT, {**NOTE, "f:spec": {"f:ports": {}}})
 OURS = manager("slipway", "Apply", UP, {"f:spec": {"f:selector": {}}})
 HAS_ALL = manager("slipway", "Apply", UP, {"f:spec": {"f:selector": {}, "f:ports": {}}})
-OF_STANDALONE: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]] | None]] = {
+OF_ENGINE: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]] | None]] = {
     "restored-as-a-whole": ([OTHER, OURS, WHOLE], [OTHER, HAS_ALL]),
     "restored-as-a-whole-and-left-alone": ([OURS, WHOLE_AND_NOTED], [NOTED, HAS_ALL]),
     "left-alone": ([OURS, NOTED], None),
@@ -215,7 +215,7 @@ OF_STANDALONE: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]] | None
 }
 
 
-@pytest.mark.parametrize(("entries", "after"), OF_STANDALONE.values(), ids=OF_STANDALONE)
+@pytest.mark.parametrize(("entries", "after"), OF_ENGINE.values(), ids=OF_ENGINE)
 def test_fields_under_the_guard_s_name_go_to_engine(entries: list[dict[str, Any]], after: list[dict[str, Any]] | None) -> None:
     assert fields.mended({"metadata": {"managedFields": entries}}, writers.SLIPWAY) == after
 

@@ -8,7 +8,7 @@ import pytest
 
 from names import variables
 from policies.rules import RULES, OwnRulesError, rules_for
-from tests.unit.cli.test_cli import run
+from tests.unit.cli.conftest import run
 from tests.unit.engine.conftest import SMALL, CannedServer
 
 RULE = """
