@@ -41,6 +41,7 @@ static void hold(void) {
     prctl(PR_SET_NAME, "slipway-holder");
     if (given.has_room) close(CONTAINER_FD_ROOM);
     close(CONTAINER_FD_LOCK);
+    if (write(CONTAINER_FD_END, "1", 1) != 1) return; /* so slurmstepd knows whom it waits for */
     if (write(CONTAINER_FD_READY, "1", 1) != 1) return;
     close(CONTAINER_FD_READY);
     while (read(CONTAINER_FD_END, &byte, 1) > 0) continue;
