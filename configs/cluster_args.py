@@ -972,7 +972,7 @@ class HealthCheck(TypedDict):
     otherDrivers: NotRequired[str]
     """Of a gpu check, what becomes of a node whose GPU driver is not that of most nodes of its set: report shows a cause and takes no job away; drain drains such nodes, at most `maxDrained` of each set. Type: one of `report`, `drain`. Default: report."""
     passes: NotRequired[int]
-    """Beside jobs: so many times in a row the check has to pass before a failure ends. So a check that flaps drains its node once, and keeps it. As a job, one pass is enough. Type: integer, 1 to 100. Default: `3`."""
+    """Beside jobs: passes in a row that end a failure, so that a check that flaps drains its node once, and keeps it. As a job, one pass is enough. Type: integer, 1 to 100. Default: `3`."""
     settings: NotRequired[dict[str, int]]
     """Limits of the check, which docs/health.md explains. disk: minFreeMiB (1024), minFreePercent (0). memory: minAvailablePercent (50), maxUncorrectableErrors (0), maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0), maxTemperatureC (90; 0: none), maxThrottled (0), maxIdleMemoryMiB (1024, as a job), minNvlinks (0), maxForeignProcesses (0, beside jobs). mounts: maxAnswerS (20). processes: maxStuck (0), stuckS (10). kernel: maxAgeS (3600; 0: since the machine started), maxGpuErrors (0), maxMemoryErrors (0), maxPcieErrors (0), maxDiskErrors (0), maxFilesystemErrors (0), maxLinkDowns (3), maxHungTasks (3), maxOoms (0), maxPatterns (0). network: minPorts (0), maxPortsDown (0), minRateGbps (0: none), maxLinkDowns (3), maxSymbolErrors (100), maxIcrcErrors (100), maxSequenceErrors (0: none), maxAckTimeouts (10000; 0: none), maxDrops (10000; 0: none), maxRetransmitTimeouts (10000; 0: none), maxRemoteFaults (10000; 0: none), windowS (3600), minBondPorts (0), maxBondPortsDown (0). nvme: minDisks (0), maxDegraded (0). pcie: maxNarrow (0), maxSlow (0). shm: maxLeftoverMiB (1024). stream: minBandwidthMBs (1000), arrayMiB (64, twice for each CPU), seconds (5). storage: sizeMiB (64), minWriteMBs (10), minReadMBs (10), maxFsyncMs (0: none). mpi: minBandwidthMBs (0), maxLatencyUs (0: none), minShareOfMedianPercent (50), messageKiB (1024), seconds (2), rounds (1). nccl: minBusBandwidthGBs (by the machine catalogue; 0: none), minShareOfMedianPercent (50), messageMiB (1024), rounds (1). dcgm: level (2, of `dcgmi diag`, 1 to 4). burn: seconds (60), minShareOfMedianPercent (80). ib: minRateGbps (0: none), minShareOfRatePercent (80), seconds (2 for each port), rounds (1). Without minBusBandwidthGBs a limit comes from the machine catalogue, where the pool names a machine of it: for one node two thirds of what the model's NVLink carries, between nodes with EFA half of the network's bandwidth. Type: mapping of string (the name of a limit, such as minFreeMiB, at most 64 characters) to integer, 0 to 2,147,483,647. Default: `{}` (the values in parentheses)."""
 
@@ -1187,7 +1187,7 @@ class SlurmSettings(TypedDict):
     slurmctldTimeoutS: NotRequired[int]
     """SlurmctldTimeout: how long others wait for a silent slurmctld, in seconds. Type: integer, 1 to 65,533. Unit: seconds. Default: `120`."""
     slurmdTimeoutS: NotRequired[int]
-    """SlurmdTimeout: a node that has been silent for so many seconds is down, and its jobs are requeued. 0: never. Type: integer, 0 to 65,533. Unit: seconds. Default: `300`."""
+    """SlurmdTimeout: seconds of silence after which a node is down and its jobs are requeued. 0: never. Type: integer, 0 to 65,533. Unit: seconds. Default: `300`."""
     returnToService: NotRequired[int]
     """ReturnToService: when a node that was down comes back. 0: when an administrator says so. 1: when it registers with a valid configuration and was down only because it did not respond. 2: whenever it registers with a valid configuration. Type: one of `0`, `1`, `2`. Default: `2`."""
     messageTimeoutS: NotRequired[int]
@@ -1207,11 +1207,11 @@ class SlurmSettings(TypedDict):
     killWaitS: NotRequired[int]
     """KillWait: time between SIGTERM and SIGKILL for a job at its time limit, in seconds. Type: integer, 1 to 65,533. Unit: seconds. Default: `30`."""
     suspendTimeS: NotRequired[int]
-    """SuspendTime: a node of an elastic set that has had no job for so many seconds is powered down, except for the first `min` nodes. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `300`."""
+    """SuspendTime: seconds without a job after which a node of an elastic set is powered down, except for the first `min` nodes. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `300`."""
     suspendTimeoutS: NotRequired[int]
-    """SuspendTimeout: a node that was powered down can be asked for again when its pod is gone, which the NodeSet controller reports to Slurm, or else after so many seconds. At least 60: a slurmd that is still there would register again, and a job on it would end with its pod. Type: integer, 60 to 65,533. Unit: seconds. Default: `60`."""
+    """SuspendTimeout: a node that was powered down can be asked for again when its pod is gone, which the NodeSet controller reports to Slurm, or else after this many seconds. At least 60: a slurmd that is still there would register again, and a job on it would end with its pod. Type: integer, 60 to 65,533. Unit: seconds. Default: `60`."""
     resumeTimeoutS: NotRequired[int]
-    """ResumeTimeout: a node that has not registered so many seconds after Slurm asked for it is down, and its jobs are requeued. Type: integer, 1 to 65,533. Unit: seconds. Default: `600`."""
+    """ResumeTimeout: seconds after which a node that Slurm asked for and that has not registered is down; its jobs are requeued. Type: integer, 1 to 65,533. Unit: seconds. Default: `600`."""
     defaultMemoryPerCpuMiB: NotRequired[int]
     """Memory that a job gets for each CPU when it asks for none, in MiB. Type: integer, 1 to 1,000,000,000. Unit: MiB. Default: a partition's smallest node memory by its CPUs."""
     processesPerJob: NotRequired[int]

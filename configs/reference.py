@@ -114,7 +114,7 @@ def _run(arguments: list[str], root: Path) -> int:
 
 
 def _places() -> dict[str, list[str]]:
-    """Where each model stands in a stack file, by the model's name."""
+    """Paths of each model in a stack file, by the model's name."""
     places: dict[str, list[str]] = {}
 
     def visit(model: Any, path: str) -> None:

@@ -346,7 +346,7 @@ def _bind(port: int, host: str) -> socket.socket:
 
 
 def _files(wanted: int) -> int:
-    """How many files the program may have open, which is raised as far as it may be."""
+    """Raises the limit of open files up to `wanted` if it may; returns the limit."""
     soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         wanted = wanted if most == resource.RLIM_INFINITY else min(wanted, most)

@@ -33,7 +33,7 @@ Fate = Literal["ends before", "requeued", "runs on"]
 
 @dataclass(frozen=True)
 class Policy:
-    """The config's `maintenance`, as far as decisions need it."""
+    """The part of the config's `maintenance` that decisions need."""
 
     warn_before_s: int = 3600
     requeue_before_s: int = 60

@@ -144,8 +144,8 @@ class HealthCheck(Model):
     """Of a gpu check, what becomes of a node whose GPU driver is not that of most nodes of its set: report shows a cause and takes no job
     away; drain drains such nodes, at most `maxDrained` of each set. Default: report."""
     passes: Annotated[StrictInt, Field(ge=1, le=100)] = Field(default=3, examples=[5])
-    """Beside jobs: so many times in a row the check has to pass before a failure ends. So a check that flaps drains its node once, and
-    keeps it. As a job, one pass is enough."""
+    """Beside jobs: passes in a row that end a failure, so that a check that flaps drains its node once, and keeps it. As a job, one pass is
+    enough."""
     settings: dict[LimitName, Count] = Field(
         default={},
         description=f"Limits of the check, which docs/health.md explains. {check_texts.limits()} Without minBusBandwidthGBs a limit comes "

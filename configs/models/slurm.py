@@ -87,7 +87,7 @@ class SlurmSettings(Model):
     slurmctld_timeout_s: Seconds = Field(default=120, le=65_533, examples=[300])
     """SlurmctldTimeout: how long others wait for a silent slurmctld, in seconds."""
     slurmd_timeout_s: Count = Field(default=300, le=65_533, examples=[600])
-    """SlurmdTimeout: a node that has been silent for so many seconds is down, and its jobs are requeued. 0: never."""
+    """SlurmdTimeout: seconds of silence after which a node is down and its jobs are requeued. 0: never."""
     return_to_service: Literal[0, 1, 2] = Field(default=2, examples=[1])
     """ReturnToService: when a node that was down comes back. 0: when an administrator says so. 1: when it registers with a valid
     configuration and was down only because it did not respond. 2: whenever it registers with a valid configuration."""
@@ -109,13 +109,13 @@ class SlurmSettings(Model):
     kill_wait_s: Seconds = Field(default=30, le=65_533, examples=[60])
     """KillWait: time between SIGTERM and SIGKILL for a job at its time limit, in seconds."""
     suspend_time_s: Seconds = 300
-    """SuspendTime: a node of an elastic set that has had no job for so many seconds is powered down, except for the first `min` nodes."""
+    """SuspendTime: seconds without a job after which a node of an elastic set is powered down, except for the first `min` nodes."""
     suspend_timeout_s: Annotated[Whole, Field(ge=60, le=65_533)] = Field(default=60, examples=[120])
     """SuspendTimeout: a node that was powered down can be asked for again when its pod is gone, which the NodeSet controller reports to
-    Slurm, or else after so many seconds. At least 60: a slurmd that is still there would register again, and a job on it would end
+    Slurm, or else after this many seconds. At least 60: a slurmd that is still there would register again, and a job on it would end
     with its pod."""
     resume_timeout_s: Seconds = Field(default=600, le=65_533, examples=[1200])
-    """ResumeTimeout: a node that has not registered so many seconds after Slurm asked for it is down, and its jobs are requeued."""
+    """ResumeTimeout: seconds after which a node that Slurm asked for and that has not registered is down; its jobs are requeued."""
     default_memory_per_cpu_mib: MiB | None = Field(default=None, examples=[4096])
     """Memory that a job gets for each CPU when it asks for none, in MiB. Default: a partition's smallest node memory by its CPUs."""
     processes_per_job: Annotated[Whole, Field(ge=100, le=4_000_000)] | None = Field(default=512, examples=[2048])

@@ -1,9 +1,10 @@
 """Rules of accounting: one database, nothing archived that is never purged."""
 
-from configs.faults import Fault, repeats
+from configs.faults import Fault
 from configs.models.accounting import Accounting, Purge
 from configs.models.cluster import Cluster
 from configs.models.fields import camel
+from configs.rules.names import check_distinct
 
 _LOOPBACK = ("localhost", "127.", "::1")
 
@@ -34,7 +35,7 @@ def _check_archive(accounting: Accounting) -> list[Fault]:
         return []
     path = "cluster.accounting.archive.records"
     records = accounting.archive.records
-    faults = [Fault(f"{path}[{at}]", f"{records[at]} stands in this list twice.") for at, _ in repeats(records)]
+    faults = check_distinct(path, records)
     purged = {camel(name) for name in Purge.model_fields if getattr(accounting.purge, name) is not None}
     if "jobs" in purged:
         purged |= {"jobScript", "jobEnv"}

@@ -8,7 +8,7 @@ from configs.models.accounts import Account, UserInAccount
 from configs.models.cluster import Cluster
 from configs.models.users import User
 from configs.render.accounts import settings_of
-from configs.rules.names import Known, Names, check_references, check_unique
+from configs.rules.names import Known, Names, check_distinct, check_references, check_unique
 from configs.rules.preemption import preempt_type
 from configs.rules.stated import stated
 from slurm.people import is_name
@@ -24,10 +24,7 @@ _PATH = "cluster.accounting"
 def check_accounts(cluster: Cluster, names: Names, has_directory: bool = False) -> list[Fault]:
     """Faults of accounts and QOS. With `has_directory`, users and groups may be in a directory that is not read here."""
     accounting = cluster.accounting
-    faults = [
-        Fault(f"{_PATH}.enforce[{at}]", f"{quoted(accounting.enforce[at])} stands in this list twice.")
-        for at, _ in repeats(accounting.enforce)
-    ]
+    faults = check_distinct(f"{_PATH}.enforce", accounting.enforce)
     for key in ("enforce", "accounts", "qos", "default_account"):
         if not accounting.enabled and getattr(accounting, key):
             name = {"default_account": "defaultAccount"}.get(key, key)
@@ -100,7 +97,7 @@ def _check_default_for(accounts: tuple[Account, ...]) -> list[Fault]:
     return [
         Fault(
             f"{_PATH}.accounts[{users[at][0]}].defaultFor[{users[at][1]}]",
-            f"{quoted(users[at][2])} stands in {_PATH}.accounts[{users[first][0]}].defaultFor already. A user has one default account.",
+            f"{quoted(users[at][2])} is already listed in {_PATH}.accounts[{users[first][0]}].defaultFor. A user has one default account.",
         )
         for at, first in repeats([name for _, _, name in users])
     ]
@@ -136,10 +133,7 @@ def _check_qos(cluster: Cluster, known: Known) -> list[Fault]:
         if qos.preempt and kind != "preempt/qos":
             message = f"does nothing with PreemptType={kind}. Say PreemptType: preempt/qos in slurm.settings, and PreemptMode."
             faults.append(Fault(f"{path}[{at}].preempt", message, ("cluster.slurm.settings",)))
-        faults += [
-            Fault(f"{path}[{at}].flags[{twice}]", f"{quoted(qos.flags[twice])} stands in this list twice.")
-            for twice, _ in repeats(qos.flags)
-        ]
+        faults += check_distinct(f"{path}[{at}].flags", qos.flags)
     return faults
 
 
@@ -215,6 +209,6 @@ def _check_partitions(cluster: Cluster, names: Names, qos: Known) -> list[Fault]
         typed = {"allowaccounts": partition.allow_accounts, "allowqos": partition.allow_qos, "qos": partition.qos}
         for key in partition.settings:
             if typed.get(key.lower()):
-                message = f"stands beside {typed_keys[key.lower()]}, which says the same. Keep one."
+                message = f"repeats {typed_keys[key.lower()]}. Remove one of the two."
                 faults.append(Fault(f"{path}.settings.{key}", message, (f"{path}.{typed_keys[key.lower()]}",)))
     return faults

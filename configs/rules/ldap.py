@@ -9,8 +9,7 @@ _PATH = "cluster.login.ldap"
 def check_ldap(ldap: Ldap) -> list[Fault]:
     """Faults of `login.ldap`."""
     faults = [
-        Fault(f"{_PATH}.uris[{at}]", f"{quoted(ldap.uris[at])} stands in this list twice.")
-        for at, _ in repeats([_server(uri) for uri in ldap.uris])
+        Fault(f"{_PATH}.uris[{at}]", f"{quoted(ldap.uris[at])} is listed twice.") for at, _ in repeats([_server(uri) for uri in ldap.uris])
     ]
     return faults + _check_ports(ldap) + _check_tls(ldap) + _check_bind(ldap)
 

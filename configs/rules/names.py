@@ -74,9 +74,9 @@ def check_references(path: str, kind: str, references: Iterable[str], known: Kno
 
 
 def check_distinct(path: str, values: Iterable[object]) -> list[Fault]:
-    """Faults of values that stand in a list twice."""
+    """Faults of values that are listed twice."""
     values = list(values)
-    return [Fault(f"{path}[{at}]", f"{quoted(values[at])} stands in this list twice.") for at, _ in repeats(values)]
+    return [Fault(f"{path}[{at}]", f"{quoted(values[at])} is listed twice.") for at, _ in repeats(values)]
 
 
 def check_unique(path: str, kind: str, names: Iterable[str]) -> list[Fault]:

@@ -10,7 +10,7 @@ from configs.models.node_pool import NodePool
 from configs.models.node_set import Gpus, NodeSet
 from configs.models.shapes import Shape, known_machine, shape_on
 from configs.models.slurm_keys import NODE_KEYS, OWN_NODE_KEYS
-from configs.rules.names import PROGRAMS, RESERVED_BY_SLURM, Names, check_references, check_unique
+from configs.rules.names import PROGRAMS, RESERVED_BY_SLURM, Names, check_distinct, check_references, check_unique
 from configs.rules.node_settings import check_node_settings
 from configs.rules.remedies import check_checks_before_jobs, check_machine_causes, check_remedies
 from configs.rules.slurm_types import check_settings
@@ -47,10 +47,7 @@ def check_node_sets(cluster: Cluster, names: Names) -> list[Fault]:
         faults += check_references(f"{path}.mounts", "mount of storage.mounts", node_set.mounts or (), names.mounts)
         if node_set.simulated_gpus and node_set.gpus is None:
             faults.append(Fault(f"{path}.simulatedGpus", "there are no GPUs to simulate. Say which under gpus.", (f"{path}.gpus",)))
-        faults += [
-            Fault(f"{path}.features[{position}]", f"{quoted(node_set.features[position])} stands in this list twice.")
-            for position, _ in repeats(node_set.features)
-        ]
+        faults += check_distinct(f"{path}.features", node_set.features)
     for at, pool in enumerate(cluster.node_pools):
         if (machine := known_machine(pool)) and cluster.node_pool(pool.name) is pool:
             faults += _check_pool_use(cluster, f"cluster.nodePools[{at}]", pool, machine)
@@ -65,7 +62,8 @@ def _check_count(path: str, node_set: NodeSet) -> list[Fault]:
         return [Fault(f"{path}.size", "neither size (fixed) nor min and max (elastic) is given. Say how many nodes there are.", about)]
     if size is not None and (least is not None or most is not None):
         elastic_keys = " and ".join(key for key, value in (("min", least), ("max", most)) if value is not None)
-        return [Fault(f"{path}.size", f"stands beside {elastic_keys}: a set is fixed (size) or elastic (min and max). Keep one.", about)]
+        message = f"cannot be combined with {elastic_keys}: a set is fixed (size) or elastic (min and max). Keep one."
+        return [Fault(f"{path}.size", message, about)]
     if size is None and least is None:
         return [Fault(f"{path}.min", "is missing: an elastic set has min and max. 0 lets all its nodes go.", about)]
     if size is None and most is None:
@@ -82,13 +80,13 @@ def _check_replacing(path: str, node_set: NodeSet) -> list[Fault]:
         message = "is missing: type Maintenance updates nodes while a reservation of Slurm is active. Give its name."
         faults.append(Fault(f"{path}.update.reservation", message, (f"{path}.update",)))
     if update.type != "Maintenance" and update.reservation is not None:
-        message = f"goes with type: Maintenance only; {update.type} would not wait for it. Say so, or leave it out."
+        message = f"is only valid with type: Maintenance; {update.type} does not wait for a reservation. Set that or remove this key."
         faults.append(Fault(f"{path}.update.reservation", message, (f"{path}.update",)))
     if drain.action != "Wait" and drain.deadline_s is None:
         message = f"is missing: {drain.action} needs to know how long the jobs may still run. Say it in seconds, or take action: Wait."
         faults.append(Fault(f"{path}.drain.deadlineS", message, (f"{path}.drain",)))
     if drain.action == "Wait" and drain.deadline_s is not None:
-        message = "goes with action: Requeue or Cancel; Wait has no end. Take one of them, or leave it out."
+        message = "is only valid with action: Requeue or Cancel; Wait has no deadline. Set one of them or remove this key."
         faults.append(Fault(f"{path}.drain.deadlineS", message, (f"{path}.drain",)))
     return faults
 
@@ -170,7 +168,7 @@ def _check_mig(path: str, gpus: Gpus, machine_gpus: Gpu, about: tuple[str, ...])
     if gpus.vendor != "nvidia":
         return [Fault(path, f"is NVIDIA's, and the GPUs are of {gpus.vendor}. Leave it out.", about)]
     faults = [
-        Fault(f"{path}[{at}].profile", f"{quoted(gpus.mig[at].profile)} stands in this list twice. Add its counts.", about)
+        Fault(f"{path}[{at}].profile", f"{quoted(gpus.mig[at].profile)} is listed twice. Add its counts.", about)
         for at, _ in repeats([instance.profile for instance in gpus.mig])
     ]
     slices = sum(instance.slices * instance.count for instance in gpus.mig)

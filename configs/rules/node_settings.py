@@ -30,7 +30,7 @@ def check_node_settings(path: str, node_set: NodeSet, shape: Shape, sources: tup
     faults: list[Fault] = []
     cores = shape.sockets * shape.cores_per_socket
     if "CoreSpecCount" in settings and "CpuSpecList" in settings:
-        faults.append(fault("CoreSpecCount", "stands beside CpuSpecList, and Slurm heeds only one of the two. Keep one."))
+        faults.append(fault("CoreSpecCount", "cannot be combined with CpuSpecList: Slurm uses only one of the two. Remove one."))
     elif "CoreSpecCount" in settings and (number_of(settings["CoreSpecCount"][1]) or 0) >= cores:
         message = f"{settings['CoreSpecCount'][1]} leaves no core of {cores} to jobs; Slurm would take 1 instead. Lower it."
         faults.append(fault("CoreSpecCount", message))

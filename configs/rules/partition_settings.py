@@ -9,6 +9,7 @@ from configs.models.cluster import Cluster
 from configs.models.partition import Partition
 from configs.models.shapes import Shape, known_machine, shape_on
 from configs.rules.names import Known, Names
+from configs.rules.setting_pairs import TWO_MEMORY_LIMITS
 from configs.rules.slurm_types import readable
 from configs.rules.slurm_words import PARTITION_VALUES
 from slurm.conf import known, number_of, pairs_of
@@ -21,7 +22,7 @@ Given = Mapping[str, tuple[str, str]]
 
 
 def check_partition_settings(cluster: Cluster, names: Names) -> list[Fault]:
-    """Faults of the partitions' settings, as far as their values can be read."""
+    """Faults of the partitions' settings whose values can be read."""
     faults = _check_default_memory(cluster)
     for at, partition in enumerate(cluster.partitions):
         path = f"cluster.partitions[{at}]"
@@ -41,7 +42,7 @@ def check_partition_settings(cluster: Cluster, names: Names) -> list[Fault]:
 
 
 def shapes_of(cluster: Cluster, partition: Partition) -> list[tuple[Shape, int]]:
-    """The shapes of a partition's nodes, each with the MiB kept from jobs, as far as their machines are known."""
+    """The shapes of a partition's nodes with known machines, each with the MiB kept from jobs."""
     pools = {pool.name: pool for pool in reversed(cluster.node_pools)}
     sets = [node_set for node_set in cluster.node_sets if node_set.name in partition.node_sets and node_set.pool in pools]
     return [
@@ -79,7 +80,7 @@ def _memory_mistakes(settings: Given, shapes: Iterable[tuple[Shape, int]], clust
             message = f"{settings[key][1]} MiB are more than a node of the partition has for jobs ({most}): none would start. Lower it."
             mistakes.append((key, message))
     if "MaxMemPerCPU" in settings and "MaxMemPerNode" in settings:
-        return [*mistakes, ("MaxMemPerCPU", "stands beside MaxMemPerNode, and Slurm heeds that one alone. Keep one of the two.")]
+        return [*mistakes, ("MaxMemPerCPU", TWO_MEMORY_LIMITS)]
     for unit in ("CPU", "Node"):
         least, limit = _amount(settings, f"DefMemPer{unit}"), _amount(settings, f"MaxMemPer{unit}")
         if unit == "CPU" and least is None and "DefMemPerNode" not in settings and shapes:
@@ -129,7 +130,8 @@ def _list_mistakes(settings: Given, partition: Partition) -> list[tuple[str, str
     for what in ("Accounts", "Qos"):
         typed = partition.allow_accounts if what == "Accounts" else partition.allow_qos
         if f"Deny{what}" in settings and (f"Allow{what}" in settings or typed):
-            mistakes.append((f"Deny{what}", f"stands beside a list of what is allowed, and Slurm heeds Allow{what} alone. Keep one."))
+            message = f"cannot be combined with a list of what is allowed: Slurm then uses only Allow{what}. Remove one."
+            mistakes.append((f"Deny{what}", message))
     for key in ("AllowAccounts", "AllowGroups", "AllowQos", "DenyAccounts", "DenyQos"):
         items = settings[key][1].lower().split(",") if key in settings else []
         if len(set(items)) < len(items):

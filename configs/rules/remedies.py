@@ -46,7 +46,7 @@ def check_remedies(cluster: Cluster, path: str, node_set: NodeSet) -> list[Fault
     if remedies.machines == "Webhook" and remedies.webhook is None:
         faults.append(Fault(f"{within}.webhook", "is missing: with machines: Webhook, give the address of your program.", about))
     if remedies.machines != "Webhook" and remedies.webhook is not None:
-        faults.append(Fault(f"{within}.webhook", "goes with machines: Webhook only. Say so, or leave it out.", about))
+        faults.append(Fault(f"{within}.webhook", "is only valid with machines: Webhook. Set that or remove this key.", about))
     if remedies.confirmed_by is not None:
         faults += _check_name(cluster, path, node_set, f"{within}.confirmedBy", remedies.confirmed_by)
     if remedies.verified_by and node_set.is_elastic:
@@ -146,7 +146,7 @@ def check_machine_causes(path: str, node_set: NodeSet) -> list[Fault]:
             message = f"{quoted(rule.condition)} is Kubernetes' own: whether a machine is Ready is heeded anyway, the others are no causes."
             faults.append(Fault(f"{within}.condition", f"{message} Leave the rule out."))
         if rule.taint is not None and not rule.status:
-            faults.append(Fault(f"{within}.status", "goes with condition only: a taint is there, or it is not. Leave it out."))
+            faults.append(Fault(f"{within}.status", "is only valid with condition: a taint has no status. Remove this key."))
         if rule.kind == "maintenance" and rule.wish in ("reboot", "replace"):
             message = f"{rule.wish} is for faults: maintenance is done by others. Say drain or none, or another kind."
             faults.append(Fault(f"{within}.wish", message, (f"{within}.kind",)))

@@ -8,6 +8,8 @@ from names import ports
 from slurm.conf import known, number_of, pairs_of
 from slurm.hostlists import HostlistError, expand
 
+TWO_MEMORY_LIMITS = "cannot be combined with MaxMemPerNode: Slurm then ignores MaxMemPerCPU. Remove one of the two."
+"""The fault of MaxMemPerCPU, of the cluster or of a partition."""
 _SLURM_PORTS = (ports.SLURMCTLD, ports.SLURMD, ports.SLURMDBD, ports.SLURMRESTD)
 
 
@@ -39,7 +41,7 @@ def check_pairs(cluster: Cluster) -> list[Fault]:
     if "FirstJobId" in settings and number("FirstJobId", 1) > number("MaxJobId", 67_108_863):
         mistakes.append(("FirstJobId", f"{settings['FirstJobId'].value} is more than MaxJobId ({number('MaxJobId', 0)}). Lower it."))
     if "MaxMemPerCPU" in settings and "MaxMemPerNode" in settings:
-        mistakes.append(("MaxMemPerCPU", "stands beside MaxMemPerNode, and Slurm heeds that one alone. Keep one of the two."))
+        mistakes.append(("MaxMemPerCPU", TWO_MEMORY_LIMITS))
     limit, default = number("MaxMemPerCPU", 0), cluster.slurm.default_memory_per_cpu_mib
     if limit and default is not None and default > limit:
         mistakes.append(("MaxMemPerCPU", f"{limit} is less than slurm.defaultMemoryPerCpuMiB ({default}). Raise it, or lower that one."))
@@ -51,7 +53,8 @@ def check_pairs(cluster: Cluster) -> list[Fault]:
         items = settings[key].value.upper().split(",") if key in settings else []
         alone = {"ALL", "NONE"} if key.startswith("Propagate") else {"START_ONLY", "REBOOT_ONLY"}
         if len(items) > 1 and alone & {*items}:
-            mistakes.append((key, f"{min(alone & {*items})} says it all, and stands beside others. Keep it alone, or leave it out."))
+            only_alone = min(alone & {*items})
+            mistakes.append((key, f"contains {only_alone}, which cannot be combined with others. Remove the others or this word."))
     about = ("cluster.nodeSets", "cluster.slurm")
     return [Fault(settings[key].path, message, about) for key, message in mistakes]
 

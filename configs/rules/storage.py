@@ -47,7 +47,7 @@ def check_options(path: str, options: tuple[str, ...]) -> list[Fault]:
         if group == "nfsvers" and value not in _VERSIONS:
             faults.append(Fault(f"{path}[{at}]", f"{quoted(option)} is no version of NFS. There are: {', '.join(_VERSIONS)}."))
         elif met.setdefault(group, option) != option:
-            faults.append(Fault(f"{path}[{at}]", f"{quoted(option)} contradicts {quoted(met[group])}, which stands before it. Keep one."))
+            faults.append(Fault(f"{path}[{at}]", f"{quoted(option)} contradicts the earlier {quoted(met[group])}. Remove one."))
     return faults
 
 
@@ -83,7 +83,8 @@ def _check_source(path: str, source: Source, protected: bool) -> list[Fault]:
             Fault(f"{path}.size", f"is missing: storage class {quoted(source.storage_class)} needs to know how much, such as 100Gi.")
         )
     if kinds != ["storageClass"] and source.size is not None:
-        faults.append(Fault(f"{path}.size", f"goes with storageClass only; a volume from {kinds[0]} is as large as it is. Leave it out."))
+        message = f"is only valid with storageClass: a volume from {kinds[0]} has its own size. Remove this key."
+        faults.append(Fault(f"{path}.size", message))
     if source.host_path and protected:
         message = "deletionProtection cannot keep a folder of a node. Take another source, or say deletionProtection: false."
         faults.append(Fault(f"{path}.hostPath", message, ("cluster.deletionProtection",)))

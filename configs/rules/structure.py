@@ -1,4 +1,4 @@
-"""The shape of a stack file: pydantic's errors in plain English, and a complete config all the same.
+"""Checks the shape of a stack file: translates pydantic's errors into our messages, and still builds a complete config.
 
 A stand-in of the right type replaces every refused part, so that the other rules can run too. With a fault the loader returns no cluster.
 """
@@ -142,7 +142,7 @@ def _fault(error: ErrorDetails) -> Fault | None:
 
 
 def _message(error: ErrorDetails, field: FieldInfo | None, annotation: Any = None) -> str:
-    """pydantic's error in plain English, at a place of that type."""
+    """Our message for pydantic's error at a place of that type."""
     value, context = error.get("input"), error.get("ctx", {})
     match error["type"]:
         case "missing":

@@ -34,7 +34,7 @@ def _check_topology(path: str, topology: Topology) -> list[Fault]:
     if not kinds:
         return [Fault(path, "is no network yet: say `preset`, `tree` or `block`.")]
     if len(kinds) > 1:
-        return [Fault(f"{path}.{kinds[1]}", f"stands beside {kinds[0]}, and a topology is one of both. Make two topologies of it.")]
+        return [Fault(f"{path}.{kinds[1]}", f"cannot be combined with {kinds[0]}. Make two topologies.")]
     if topology.tree is None:
         return []
     if not topology.tree.labels:

@@ -8,11 +8,10 @@ from controllers.ec2.source import Source
 from controllers.ec2.steps import Steps
 from controllers.runtime import program, serve
 from controllers.runtime.api import connect
+from controllers.runtime.informer import DEAF_S
 from controllers.runtime.start import main
 
 PATH = "/steps"
-_DEAF_S = 300.0
-"""After so many silent seconds of an informer the process is unhealthy: a new process may connect."""
 
 
 async def run(settings: Settings) -> int:
@@ -23,9 +22,7 @@ async def run(settings: Settings) -> int:
 
     def deaf() -> str:
         machines = source.machines
-        return (
-            f"nothing heard of Kubernetes nodes for {_DEAF_S:.0f} s" if machines.synced.is_set() and machines.silent_s() > _DEAF_S else ""
-        )
+        return f"nothing heard of Kubernetes nodes for {DEAF_S:.0f} s" if machines.synced.is_set() and machines.silent_s() > DEAF_S else ""
 
     try:
         async with serve.served(settings, live={"informer": deaf}, ready={"EC2": source.fault}):

@@ -1,5 +1,6 @@
-"""Takes requests for reboots and new machines, and has EC2 do them: a reboot at most once, and so many steps in an hour. Thin: requests.py
-decides. A status of 2xx, also if EC2's answer is lost, means that the machine may go down: the controller keeps its node drained.
+"""Takes requests for reboots and new machines, and has EC2 do them: a reboot at most once, and at most maxPerHour steps in an hour. Thin:
+requests.py decides. A status of 2xx, also if EC2's answer is lost, means that the machine may go down: the controller keeps its node
+drained.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from controllers.runtime.structs import CONFIG_MAPS, KUBE_NODES, PODS, ConfigMap
 from names import labels, writers
 
 DECIDED_S = 3.0
-"""EC2 is asked within so many seconds after the request, or not at all: the reading of Slurm behind the request grows old."""
+"""Seconds after a request within which EC2 must be asked; later requests are refused, as the reading of Slurm behind them is too old."""
 log = structlog.get_logger()
 
 

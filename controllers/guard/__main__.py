@@ -7,11 +7,9 @@ from controllers.guard.settings import Settings, read_settings
 from controllers.runtime import program
 from controllers.runtime.api import connect
 from controllers.runtime.clock import SYSTEM
+from controllers.runtime.informer import DEAF_S
 from controllers.runtime.serve import served
 from controllers.runtime.start import main
-
-_DEAF_S = 300.0
-"""After so many silent seconds of an informer the process is unhealthy: a new process may connect."""
 
 
 async def serve(settings: Settings) -> int:
@@ -21,8 +19,8 @@ async def serve(settings: Settings) -> int:
     informers = {"record": guard.record_informer, "times of CronJobs": guard.cron_jobs, **guard.informers}
 
     def deaf() -> str:
-        silent = [name for name, informer in informers.items() if informer.synced.is_set() and informer.silent_s() > _DEAF_S]
-        return f"nothing heard for {_DEAF_S:.0f} s of: {', '.join(silent)}" if silent else ""
+        silent = [name for name, informer in informers.items() if informer.synced.is_set() and informer.silent_s() > DEAF_S]
+        return f"nothing heard for {DEAF_S:.0f} s of: {', '.join(silent)}" if silent else ""
 
     def unsynced() -> str:
         late = [name for name, informer in informers.items() if not informer.synced.is_set()]

@@ -105,8 +105,8 @@ def owners(entries: Iterable[Manager], live: Mapping[str, Any], path: Path) -> l
 
 
 def culprits(entries: Sequence[Manager], live: Mapping[str, Any], paths: Iterable[Path]) -> list[Manager]:
-    """Who changed these fields, as far as known. A removed field has no owner: then it is the last writer, if that wrote after the
-    deployment. `kubectl scale` of an object of the Pulumi CLI leaves no trace.
+    """The known managers that changed these fields. A removed field has no owner, so the last writer after the deployment is returned for
+    it. `kubectl scale` of an object of the Pulumi CLI leaves no trace.
     """
     strangers = [entry for entry in entries if not entry.program and entry.manager not in _OUR_OWN]
     named = [entry for path in paths for entry in owners(strangers, live, path)]

@@ -13,11 +13,11 @@ from names import variables
 from slurm.check_results import Request, requests_text
 
 KEPT_S = 60
-"""Kubernetes removes an ended Job, with its log, after so many seconds. Until then its name is taken: the check cannot start again."""
+"""Seconds after which Kubernetes removes an ended Job with its log. Until then its name is taken: the check cannot start again."""
 MOST_NODES = 200
 """Nodes of one Job: their requests are in one environment variable, which may have 128 KiB."""
 _ADMITTED = MOST_NODES // 4
-"""Of these, so many are reserved for nodes that wait for their first job. Repairs come first for the remaining places."""
+"""Places among these that are reserved for nodes that wait for their first job. Repairs come first for the remaining places."""
 _CONTAINER = "check"
 
 

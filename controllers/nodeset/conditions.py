@@ -22,7 +22,7 @@ from controllers.nodeset.undrained import build_undrained
 from controllers.nodeset.workers import Worker, in_order
 
 _STUCK_S = 60.0
-"""A pod that still exists so many seconds after it should have ended does not end by itself."""
+"""A pod that still exists this many seconds after it should have ended is stuck."""
 
 
 @dataclass(frozen=True)

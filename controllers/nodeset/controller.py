@@ -27,7 +27,7 @@ from controllers.runtime.api import Api
 from controllers.runtime.clock import SYSTEM, Clock
 from controllers.runtime.errors import ApiError
 from controllers.runtime.expectations import Expectations
-from controllers.runtime.informer import Informer
+from controllers.runtime.informer import DEAF_S, Informer
 from controllers.runtime.lease import Election
 from controllers.runtime.queue import WorkQueue
 from controllers.runtime.server_clock import ServerClock
@@ -42,9 +42,7 @@ from slurm.states import is_waking
 WORKERS = 4
 """Sets that are worked on side by side."""
 GATHER_S = 0.02
-"""Changes of pods are gathered for so many seconds: a thousand pods that start must not cause a thousand rounds."""
-_DEAF_S = 300.0
-"""An informer that has heard nothing for so long makes the process unhealthy: a new process may find the way."""
+"""Seconds for which changes of pods are gathered: a thousand pods that start must not cause a thousand rounds."""
 
 log = structlog.get_logger()
 
@@ -313,7 +311,7 @@ class Controller:
     def _deafness(informer: Informer[Any]) -> serve.Check:
         def check() -> str:
             silent = informer.silent_s()
-            return f"nothing heard for {silent:.0f} s" if informer.synced.is_set() and silent > _DEAF_S else ""
+            return f"nothing heard for {silent:.0f} s" if informer.synced.is_set() and silent > DEAF_S else ""
 
         return check
 

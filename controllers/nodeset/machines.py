@@ -13,7 +13,7 @@ from controllers.runtime.structs import KUBE_NODES
 from controllers.runtime.writer import Deletion, Writer
 
 DEADLINE_S = 10.0
-"""A webhook has so many seconds to accept a step."""
+"""Seconds within which a webhook must accept a step."""
 
 
 async def delete_node(writer: Writer, name: str, uid: str) -> None:

@@ -22,9 +22,9 @@ from controllers.slurm.client import SlurmClient, SlurmError, SlurmRefused
 from controllers.slurm.snapshot import Poller
 
 SWEEP_S = 30.0
-"""Every set is looked at again after so many seconds, whatever was heard. Law 7."""
+"""Seconds after which every set is looked at again, with or without news. Law 7."""
 TOO_LATE_S = 30.0
-"""When requests to Slurm have come too late for so many seconds, the status says so and the set is looked at less often."""
+"""Seconds of late requests to Slurm after which the status reports it and the set is looked at less often."""
 DELETION_FRESH_S = 10.0
 """No pod is deleted on a reading that is older, in seconds."""
 

@@ -6,7 +6,7 @@ from controllers.nodeset.plan import Plan
 from controllers.nodeset.rounds import SWEEP_S, TOO_LATE_S, Round
 
 SOON_S = 0.5
-"""While something is under way, the next round comes so many seconds later at the latest."""
+"""Most seconds until the next round while something is under way."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class SlurmWriter:
 
     @staticmethod
     def is_quick(took_s: float) -> bool:
-        """True when a reading that took so many seconds leaves time for a request."""
+        """True if a reading that took `took_s` leaves time for a request."""
         return took_s <= FRESH_S
 
     async def update_nodes(self, names: Iterable[str], state: NodeUpdate, asked_at: float, reason: str | None = None) -> None:

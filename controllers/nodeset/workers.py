@@ -150,7 +150,7 @@ class MachineCause:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A Kubernetes node, as far as the pods on it are concerned."""
+    """What matters of a Kubernetes node to the pods on it."""
 
     is_cordoned: bool = False
     words: str = ""

@@ -7,11 +7,10 @@ from controllers.page.program import StatusPage, probes
 from controllers.page.settings import Settings, read_settings
 from controllers.runtime import program, serve
 from controllers.runtime.api import connect
+from controllers.runtime.informer import DEAF_S
 from controllers.runtime.start import main
 from controllers.slurm.client import SlurmClient
 from controllers.slurm.tokens import TokenSource
-
-_DEAF_S = 300.0
 
 
 async def run(settings: Settings) -> int:
@@ -20,7 +19,7 @@ async def run(settings: Settings) -> int:
     async with SlurmClient(settings.slurmrestd, TokenSource(settings.jwt_key, time.time)) as slurm:
         page = StatusPage(settings, api, slurm)
         try:
-            async with serve.served(settings, live=probes(page, _DEAF_S), ready={}, pages=page.site.pages):
+            async with serve.served(settings, live=probes(page, DEAF_S), ready={}, pages=page.site.pages):
                 informers = {"informer of node sets": page.node_sets.run, "informer of Slurm nodes": page.slurm_nodes.run}
                 return await program.run({**informers, "readings": page.run, "news": page.tell_often}, {})
         finally:

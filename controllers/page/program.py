@@ -23,7 +23,7 @@ from controllers.slurm.client import SlurmClient, SlurmError
 from names import labels
 
 LOOKED_S = 30.0
-"""A request for data counts as somebody looking for so many seconds."""
+"""Seconds after a request for data during which somebody counts as looking."""
 OFTEN_S = 5.0
 T = TypeVar("T")
 log = structlog.get_logger()

@@ -26,7 +26,7 @@ SYSTEM = Clock()
 
 
 def backoff_s(failures: int, base_s: float, most_s: float, clock: Clock) -> float:
-    """Seconds to wait after so many failures in a row. The wait doubles from `base_s` up to `most_s`; its upper half is random.
+    """Seconds to wait after this many failures in a row. The wait doubles from `base_s` up to `most_s`; its upper half is random.
 
     The jitter keeps the clients of a server that comes back from arriving at the same moment.
     """

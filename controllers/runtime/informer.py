@@ -19,6 +19,8 @@ from controllers.runtime.errors import ApiError, Gone, Refused, Unreadable, erro
 from controllers.runtime.store import Indexer, Store
 from controllers.runtime.structs import Key, ObjectMeta, PartialObject, Resource, Unread
 
+DEAF_S = 300.0
+"""Seconds without news after which an informer makes the process unhealthy: a restarted process may reconnect."""
 _TOO_MANY_REQUESTS = 429
 _SETTLED_S = 5.0
 """A watch that lasted so long, or brought anything, was good: it resets the count of failures."""

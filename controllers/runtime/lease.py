@@ -23,7 +23,7 @@ from controllers.runtime.structs import LEASES, Key, Lease
 from names import writers
 
 _OVERDUE = 1.25
-"""A renewal that takes so many times its pause is overdue."""
+"""A renewal is overdue after this many times its pause."""
 
 log = structlog.get_logger()
 

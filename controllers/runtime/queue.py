@@ -45,7 +45,7 @@ class WorkQueue(Generic[K]):
         self._add(key, self._clock.now())
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Queues a key in at most so many seconds: of several such adds, the earliest counts."""
+        """Queues a key in at most `seconds` seconds: of several such adds, the earliest counts."""
         if seconds <= 0:
             self.add(key)
             return
@@ -107,7 +107,7 @@ class WorkQueue(Generic[K]):
             await self._wait(self.next_due_s())
 
     async def run(self, worker: Callable[[K], Awaitable[None]], workers: int) -> None:
-        """Works on so many keys at once until it is cancelled. An error of `worker` ends all workers, so it handles expected errors."""
+        """Works on `workers` keys at once until it is cancelled. An error of `worker` ends all workers, so it handles expected errors."""
         async with asyncio.TaskGroup() as group:
             for _ in range(workers):
                 group.create_task(self._work(worker))

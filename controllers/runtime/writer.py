@@ -75,7 +75,7 @@ class TokenBucket:
         return max(0.0, -self._tokens / self._rate) + max(0.0, self._at - now)
 
     def hold(self, now: float, seconds: float) -> None:
-        """Gives no token for so many seconds, as the server asked for."""
+        """Gives no token for `seconds`, as the server asked."""
         self._refill(now)
         self._at = max(self._at, now + seconds)
 

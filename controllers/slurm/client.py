@@ -26,7 +26,7 @@ DEADLINE_S = 10.0
 JOBS_DEADLINE_S = 60.0
 """For the list of running jobs. Longer than the program that makes it takes at most: a request that is given up leaves its work behind."""
 _RESTART_S = 8.0
-"""A read without an answer of slurmrestd is retried for so many seconds: its container may have just restarted."""
+"""Seconds for which a read is retried if slurmrestd does not answer: its container may have just restarted."""
 _AGAIN_S = 0.25
 _NEGOTIATED_S = 300.0
 """Seconds until the version is negotiated again: another slurmrestd may run by then."""

@@ -58,7 +58,7 @@ def judge_sizes(version: Path, reading: Reading) -> tuple[frozenset[str], dict[s
 
 
 def _read_texts(folder: Path) -> dict[str, str]:
-    """The files with lines of nodes, as far as they exist. Raises Waiting."""
+    """The existing files with lines of nodes. Raises Waiting."""
     try:
         return {name: (folder / name).read_text() for name in (sizes.SLURM_CONF, sizes.GRES_CONF) if (folder / name).exists()}
     except (OSError, UnicodeDecodeError) as error:

@@ -107,7 +107,7 @@ class Merged:
 
 
 def merge(configured: Configured, directory: Accounts) -> Merged:
-    """The files for users of both. If a name or number clashes, the config wins."""
+    """The files for users of the config and of LDAP. If a name or number clashes, the config wins."""
     own_users, own_groups = _numbers(configured.passwd), _numbers(configured.group)
     uids, gids = ({number: name for name, number in numbers.items()} for numbers in (own_users, own_groups))
     remarks: list[str] = []

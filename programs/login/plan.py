@@ -42,7 +42,8 @@ def plan_end(is_stopping: bool, sessions: int) -> Next:
 def render_partitions(lines: str) -> str:
     """The table that sessions show. A line is `main|2|idle~`, with Slurm's own state of these nodes, so that a drained one is not idle.
 
-    Idle nodes can take a job, also if they are powered down (~) or being powered (% #). Nodes that are silent (*) or reboot cannot.
+    Idle nodes can take a job, also while they are powered down (~), powering down (%) or powering up (#). Nodes that do not respond (*) or
+    reboot cannot.
     """
     counts: dict[str, list[int]] = {}
     for line in lines.splitlines():

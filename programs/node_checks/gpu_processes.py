@@ -1,8 +1,8 @@
 """Processes on NVIDIA's GPUs that belong to no job. Runs on the node, for gpu.py; standard library only.
 
 A process counts if nvidia-smi lists it, /proc here has it with a GPU open, no step of Slurm's has it in its cgroup, and it is no program of
-the driver's own. Older drivers list the machine's numbers of processes, which mean nothing in a pod (_gpuConvertPid in NVIDIA's open kernel
-modules).
+the driver's own. Current drivers list processes by their numbers here, and omit those that are not visible here. Older drivers list the
+machine's numbers of processes, which mean nothing in a pod (_gpuConvertPid in NVIDIA's open kernel modules).
 """
 
 import re
@@ -54,7 +54,7 @@ def _has_gpu(files: Path) -> bool:
 
 
 def fault(processes: list[str], most: int) -> str:
-    """What is wrong with so many processes; empty where nothing is."""
+    """The fault if more than `most` processes are found; empty if there is none."""
     if len(processes) <= most:
         return ""
     more = f" and {len(processes) - _NAMED} more" if len(processes) > _NAMED else ""

@@ -1,7 +1,7 @@
 """Health check of processes that hang in the kernel (state D), as on a disk or a mount that does not answer. Runs on the node; standard
 library only.
 
-Settings: `maxStuck`, `stuckS`. A process counts if it is in state D at every look, a second apart and for so many seconds, and has not run
+Settings: `maxStuck`, `stuckS`. A process counts if it is in state D at every look, a second apart, for `stuckS` seconds, and has not run
 meanwhile. One that waits for another process of its own user is no fault of the node.
 """
 
@@ -33,7 +33,7 @@ _UNKNOWN = ("", "0")
 
 @dataclass(frozen=True)
 class Stuck:
-    """A process in state D, as far as two looks at the same one are alike."""
+    """A process in state D, by what stays the same between two looks."""
 
     number: int
     start: int
@@ -102,8 +102,8 @@ def _named(stuck: "frozenset[Stuck] | set[Stuck]") -> str:
 
 
 def find(proc: Path, seconds: int) -> "tuple[set[Stuck], set[Stuck]]":
-    """Processes that hang for so long, and those that may wait for their users. Only root may know what others wait for. But a job of a
-    check has the node for itself: users' processes were killed, and only what hangs is still there."""
+    """Processes that hang for `seconds` seconds, and those that may wait for their users. Only root may know what others wait for. But a
+    job of a check has the node for itself: users' processes were killed, and only what hangs is still there."""
     stuck = look(proc)
     for _ in range(seconds):
         if not stuck:

@@ -69,8 +69,8 @@ _REFUSALS = 3
 _LAUNCH_TRIES = 8
 """So often it is looked for whether the node is at fault where a job of the check has ended before it had begun (launches.py)."""
 _MOST_WRITES, _MOST_TEXTS = 5, 50
-"""Nodes are read again after so many texts, each a call of some 20 ms: a text that is written long after its reading may hide what another
-check has found meanwhile."""
+"""Nodes are read again after this many texts (one call of about 20 ms each): a text that is written long after its reading may hide what
+another check has found meanwhile."""
 _SETTLES_S, _SETTLES_PER_NODE_S = 1.0, 0.004
 """So long after a failure was noted it is looked for again: another check that had read all nodes before may have overwritten it. Reading
 1,000 nodes takes 1.3 s (measured on 26.05)."""

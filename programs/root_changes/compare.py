@@ -47,8 +47,8 @@ def compare(base: Picture, now: Picture) -> Changes:
             continue
         if was is None:
             added[path] = entry
-        elif what := differences(was, entry):
-            changed[path] = what
+        elif difference := differences(was, entry):
+            changed[path] = difference
     missing = (item for item in base.entries.items() if item[0] not in now.entries and not is_made(item[0]))
     gone = {path: entry for path, entry in missing if entry.package not in touched}
     return Changes(installed, removed, upgraded, unfinished, added_accounts(base, now), added, changed, gone)

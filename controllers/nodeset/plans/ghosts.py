@@ -48,7 +48,7 @@ def find_ghosts(nodeset: NodeSet, observed: Observed, wanted: frozenset[int], ou
 
 
 def batch_size(ghosts: int) -> int:
-    """How many of so many ghosts go at once: one in twenty. There is a batch every GHOST_PAUSE_S.
+    """How many of these ghosts go at once: one in twenty. There is a batch every GHOST_PAUSE_S.
 
     Many at once mean that slurmctld has lost its state: jobs may still run there that it knows nothing of. So all of them take ten minutes,
     in which a person who reads the set's status can stop slurmctld and give it its state back; while it is silent no pod goes.

@@ -1,6 +1,7 @@
 """Drains by Slurm of nodes where processes of a job did not end (`Kill task failed`): when a repair has ended them. Pure; part of `plan`.
 
-Slurm never lifts such a drain. The controller does, after a step of the set's `remedies` that began later than the drain.
+Slurm never lifts such a drain. The controller does, if the set's `remedies` act on causes of this kind: after a step that began later than
+the drain and has replaced the machine, its boot or the pod.
 """
 
 from controllers.nodeset.observed import Observed

@@ -9,7 +9,7 @@ from controllers.nodeset.workers import WorkerPod
 from controllers.runtime.structs import KubeNode, Taint
 
 TRIES = 3
-"""After so many refusals in a row, a worker is not bound to its machine any more."""
+"""Refusals in a row after which a worker is no longer bound to its machine."""
 _PASSING = "node.kubernetes.io/"
 """Taints of Kubernetes' own come and go: a machine that is cordoned, or does not answer, keeps its workers."""
 

@@ -108,7 +108,7 @@ def unavailable(strategy: UpdateStrategy, observed: Observed, wanted: frozenset[
 
 
 def budget_of(strategy: UpdateStrategy, wanted: int) -> int:
-    """How many of so many wanted workers a roll may have away at once: at least one, whatever the percentage says."""
+    """How many of the `wanted` workers a roll may have away at once: at least one, whatever the percentage."""
     setting = strategy.max_unavailable
     return setting if isinstance(setting, int) else max(1, wanted * int(setting.rstrip("%")) // 100)
 

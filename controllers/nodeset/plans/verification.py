@@ -15,7 +15,7 @@ from slurm.reasons import awaits_checks, is_check
 
 CHECK_CAUSE = "check/"
 LOOK_AGAIN_S = 600
-"""A node that was given up, or waits for its first job, is looked at again so many seconds after a check has failed there."""
+"""Seconds after a failed check until a node that was given up, or waits for its first job, is checked again."""
 
 
 def last_step(repair: Repair) -> TakenStep | None:

@@ -10,7 +10,7 @@ from controllers.nodeset.observed import Observed
 from slurm.maintenance import ANNOUNCED
 
 _SOON_S = 20
-"""A begin that is nearer than so many seconds counts as begun."""
+"""Seconds. A nearer begin counts as begun."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from controllers.runtime.writer import Deletion
 from names import labels
 
 TAKEN_S = 30.0
-"""A pod that exists, by the API server's word, and is not heard of for so many seconds has lost its labels, or is somebody else's."""
+"""Seconds after which a pod that exists on the API server, but not in the informer, has lost its labels or is somebody else's."""
 
 log = structlog.get_logger()
 

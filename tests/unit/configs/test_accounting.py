@@ -40,7 +40,7 @@ FAULTS = [
     pytest.param({"accounting": {"purge": {"jobs": "0days"}}}, f"{ACCOUNTING}.purge.jobs", "is not an age", id="no-age"),
     pytest.param({"accounting": {"purge": {"job": "1month"}}}, f"{ACCOUNTING}.purge.job", 'Did you mean "jobs"?', id="unknown-record"),
     pytest.param(archive("steps", purge={"jobs": "1month"}), f"{ACCOUNTING}.archive.records[0]", "never purged, so nothing is archived", id="archived-but-never-purged"),
-    pytest.param(archive("jobs", "jobs", purge={"jobs": "1month"}), f"{ACCOUNTING}.archive.records[1]", "stands in this list twice", id="archived-twice"),
+    pytest.param(archive("jobs", "jobs", purge={"jobs": "1month"}), f"{ACCOUNTING}.archive.records[1]", "is listed twice", id="archived-twice"),
     pytest.param(archive(purge={"jobs": "1month"}), f"{ACCOUNTING}.archive.records", "is empty; at least one", id="archive-of-nothing"),
     pytest.param({"accounting": {"purge": {"jobs": "1month"}, "archive": {"records": ["jobs"], "volume": {}}}}, f"{ACCOUNTING}.archive.volume", "has no source", id="archive-without-a-place"),
     pytest.param(backup(schedule="daily"), "cluster.backup.schedule", "five fields", id="schedule-in-a-word"),

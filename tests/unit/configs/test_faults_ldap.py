@@ -54,7 +54,7 @@ SHAPE = [
 ]  # fmt: skip
 
 RULES = [
-    pytest.param(ldap(uris=["ldaps://one", "ldaps://one"]), f"{PATH}.uris[1]", "stands in this list twice", id="server-twice"),
+    pytest.param(ldap(uris=["ldaps://one", "ldaps://one"]), f"{PATH}.uris[1]", "is listed twice", id="server-twice"),
     pytest.param(ldap(uris=["ldap://one"]), f"{PATH}.uris[0]", "the password of bindDn would cross the network readable. Take ldaps:// or say startTls: true", id="password-in-plain-text"),
     pytest.param(ldap(uris=["ldaps://two", "ldap://one"], bindDn=None, bindSecret=None), f"{PATH}.uris[1]", "whoever can answer in its place could log in as anyone. Take", id="keys-from-anybody"),
     pytest.param(ldap(startTls=True), f"{PATH}.uris[0]", "TLS from the start, and startTls is for ldap://", id="tls-twice"),
