@@ -87,13 +87,13 @@ class Accounting(pulumi.ComponentResource):
     def _declare_database(self, cluster: Cluster, pods: PodDefaults) -> pulumi.CustomResource:
         """The cluster's own MariaDB, which comes after the Secret with its password and before slurmdbd."""
         child, protected = pulumi.ResourceOptions(parent=self), cluster.deletion_protection
-        kept = pulumi.ResourceOptions(parent=self, protect=protected)
+        protecting = pulumi.ResourceOptions(parent=self, protect=protected)
         name = object_name(cluster.name, "mariadb")
-        data = {"password": newest_key(f"{name}-password", cluster.keys.database, 40, kept)}
-        made = declare(secret(name, cluster.namespace, labels(cluster.name, "mariadb"), data), kept)
+        data = {"password": newest_key(f"{name}-password", cluster.keys.database, 40, protecting)}
+        password = declare(secret(name, cluster.namespace, labels(cluster.name, "mariadb"), data), protecting)
         declare(service(pods, "mariadb", ports.MARIADB), child)
         declare(network.policy(pods, "mariadb"), child)
-        lasting = pulumi.ResourceOptions(parent=self, protect=protected, depends_on=[made], ignore_changes=[CLAIMS])
+        lasting = pulumi.ResourceOptions(parent=self, protect=protected, depends_on=[password], ignore_changes=[CLAIMS])
         return declare(build_mariadb(cluster, pods), lasting)
 
 

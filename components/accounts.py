@@ -50,7 +50,7 @@ def build_settings(cluster: Cluster) -> Settings:
         daemons=(_SLURM_USER,) if accounting.enforce else (),
         default_account=accounting.default_account or "",
         people=tuple(user.name for user in cluster.login.users),
-        directory=cluster.login.ldap is not None,
+        has_directory=cluster.login.ldap is not None,
     )
 
 

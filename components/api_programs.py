@@ -10,7 +10,7 @@ from components import network
 from components.labels import Manifest, labels, metadata, object_name, outside_name, selector
 from components.pods import PodDefaults, confined, empty_volume, http_probe, lost_node_tolerations, mount, pod_template, resources
 from configs.yaml_text import parse_yaml
-from names import ports
+from names import ports, variables
 
 CONTROLLER_UID = 65532
 """The user in the controllers' image."""
@@ -108,15 +108,15 @@ def container(
     more_ports: Sequence[Manifest] = (),
     knows_its_name: bool = True,
 ) -> Manifest:
-    """The container that runs `python -m MODULE` in the controllers' image, which `pods` name. It is told `env`, and its own name where it
+    """Runs `python -m MODULE` in the image of `pods`, which must be the controllers' image. Sets `env`, and POD_NAME if
     `knows_its_name`."""
-    itself = {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
+    pod_name = {"name": variables.POD_NAME, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
     return {
         "name": name,
         "image": pods["image"],
         "imagePullPolicy": pods["pull_policy"],
         "command": ["python", "-m", module],
-        "env": [*({"name": key, "value": value} for key, value in env.items()), *([itself] if knows_its_name else [])],
+        "env": [*({"name": key, "value": value} for key, value in env.items()), *([pod_name] if knows_its_name else [])],
         "resources": resources(requests, memory),
         "ports": [{"name": port_name, "containerPort": ports.CONTROLLER}, *more_ports],
         "securityContext": confined(CONTROLLER_UID),

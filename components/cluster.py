@@ -1,4 +1,4 @@
-"""One Slurm cluster from one config. Every part is a component that takes the config, and what all pods share.
+"""One Slurm cluster from one config. Each part is a component; it takes the config and `PodDefaults`, which all pods share.
 
 Config is parsed once, whole, before anything is registered: as a stack file has it, or a program in another language, which has the same
 keys. Leaves the Kubernetes cluster itself to others.
@@ -150,10 +150,10 @@ class SlurmCluster(pulumi.ComponentResource):
         if not cluster.create_namespace:
             return pulumi.ResourceOptions(parent=self, provider=provider)
         stays = keeps_claims(cluster)
-        kept = pulumi.ResourceOptions(
+        protecting = pulumi.ResourceOptions(
             parent=self, provider=adopting if stays else provider, protect=cluster.deletion_protection, retain_on_delete=stays
         )
-        return pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[declare(build_namespace(cluster), kept)])
+        return pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[declare(build_namespace(cluster), protecting)])
 
     def _declare_control_plane(
         self, cluster: Cluster, pods: PodDefaults, provider: pulumi.ProviderResource, shared: list[pulumi.Resource]
@@ -199,10 +199,15 @@ class SlurmCluster(pulumi.ComponentResource):
 
 
 def image_of(cluster: Cluster, name: str) -> str:
-    """The image as the user says it, else the default one. `name` is a folder of images/."""
-    said = cluster.images
-    given = {"slurm": said.slurm, "root": said.root, "controllers": said.controllers, "observability": said.observability}[name]
-    return given or images.default_reference(name, _ROOT)
+    """The image in the config, or the default one. `name` is a folder of images/."""
+    images_config = cluster.images
+    reference = {
+        "slurm": images_config.slurm,
+        "root": images_config.root,
+        "controllers": images_config.controllers,
+        "observability": images_config.observability,
+    }[name]
+    return reference or images.default_reference(name, _ROOT)
 
 
 def with_image(cluster: Cluster, pods: PodDefaults, name: str) -> PodDefaults:
@@ -212,12 +217,12 @@ def with_image(cluster: Cluster, pods: PodDefaults, name: str) -> PodDefaults:
 
 def provider_settings(cluster: Cluster) -> dict[str, Any]:
     """How the provider works: replaced only with its cluster identifier, and ConfigMaps and Secrets updated in place."""
-    said = cluster.kubernetes
+    kubernetes_config = cluster.kubernetes
     return {
-        "cluster_identifier": said.cluster_identifier or cluster.name,
+        "cluster_identifier": kubernetes_config.cluster_identifier or cluster.name,
         "enable_config_map_mutable": True,
         "enable_secret_mutable": True,
-        **({"context": said.context} if said.context else {}),
+        **({"context": kubernetes_config.context} if kubernetes_config.context else {}),
     }
 
 

@@ -63,16 +63,16 @@ _JOBS_MEMORY = "8Gi"
 
 
 def build_policy(cluster: Cluster) -> Policy:
-    """The config's `maintenance` as the program reads it. Where the cluster requeues no job by itself (`jobRequeue: false`), a job that
-    Slurm may requeue has said so."""
-    given = cluster.maintenance
+    """The config's `maintenance` for the program. With `jobRequeue: false`, a job that Slurm may requeue has declared it, so "Declared"
+    becomes "Allowed"."""
+    maintenance = cluster.maintenance
     return Policy(
-        warn_before_s=given.warn_before_s,
-        requeue_before_s=given.requeue_before_s,
-        signal="" if given.signal == "none" else given.signal,
-        requeue="Allowed" if given.requeue == "Declared" and not cluster.slurm.job_requeue else given.requeue,
-        comment_word=given.comment_word,
-        reservation_prefix=given.reservation_prefix,
+        warn_before_s=maintenance.warn_before_s,
+        requeue_before_s=maintenance.requeue_before_s,
+        signal="" if maintenance.signal == "none" else maintenance.signal,
+        requeue="Allowed" if maintenance.requeue == "Declared" and not cluster.slurm.job_requeue else maintenance.requeue,
+        comment_word=maintenance.comment_word,
+        reservation_prefix=maintenance.reservation_prefix,
     )
 
 
@@ -89,12 +89,14 @@ class SlurmControlPlane(pulumi.ComponentResource):
         plain = pulumi.ResourceOptions(parent=self)
         priority = declare(build_priority_class(cluster.name, cluster.namespace), plain)
         declare(service(pods, "slurmctld", ports.SLURMCTLD, headless=True), plain)
-        kept = pulumi.ResourceOptions(parent=self, protect=cluster.deletion_protection, depends_on=[priority], ignore_changes=[CLAIMS])
+        protecting = pulumi.ResourceOptions(
+            parent=self, protect=cluster.deletion_protection, depends_on=[priority], ignore_changes=[CLAIMS]
+        )
         if receivers := cluster.notifications.receivers:
             declare(build_notify_settings(cluster.name, cluster.namespace, receivers), plain)
         for component in ("slurmctld", "slurmrestd"):
             declare(network.policy(pods, component), plain)
-        declare(build_slurmctld(cluster, pods), kept)
+        declare(build_slurmctld(cluster, pods), protecting)
         declare(build_rest_service(pods), plain)
         declare(build_slurmrestd(cluster, pods), pulumi.ResourceOptions(parent=self, depends_on=[priority]))
         address = f"{object_name(cluster.name, 'slurmctld')}.{cluster.namespace}:{ports.SLURMCTLD}"

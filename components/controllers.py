@@ -14,6 +14,7 @@ from components.labels import Manifest, jwt_secret_name, object_name, selector
 from components.objects import declare
 from components.pods import PodDefaults, mount, secret_volume
 from configs.models.cluster import Cluster
+from controllers.ec2.settings import STEPS_PATH
 from controllers.nodeset.settings import Ec2Program, Settings, to_environment
 from names import paths, ports
 
@@ -36,10 +37,10 @@ class Controllers(pulumi.ComponentResource):
         super().__init__("slipway:index:Controllers", name, {}, opts)
         child = pulumi.ResourceOptions(parent=self)
         manifests = (build_service_account(pods), *build_roles(cluster, pods), build_network_policy(cluster, pods))
-        made = [declare(manifest, child) for manifest in manifests]
+        needs = [declare(manifest, child) for manifest in manifests]
         declare(build_disruption_budget(pods), child)
         deployment = build_deployment(cluster, pods)
-        declare(deployment, pulumi.ResourceOptions(parent=self, depends_on=made))
+        declare(deployment, pulumi.ResourceOptions(parent=self, depends_on=needs))
         self.deployment_name = pulumi.Output.from_input(deployment["metadata"]["name"])
         self.register_outputs({"deployment_name": self.deployment_name})
 
@@ -57,10 +58,12 @@ def build_service_account(pods: PodDefaults) -> Manifest:
 
 
 def build_roles(cluster: Cluster, pods: PodDefaults) -> list[Manifest]:
-    """The Role for its own namespace, the ClusterRole for reading nodes, and their bindings. It may delete Kubernetes nodes where a node
-    set has their machines replaced so, and make Jobs where it starts health checks."""
-    deletes_machines = any(each.remedies is not None and each.remedies.machines == "DeleteNode" for each in cluster.node_sets)
-    return api_programs.scoped_roles(pods, COMPONENT, rights(deletes_machines, any(starts_checks(each) for each in cluster.node_sets)))
+    """The Role for its own namespace, the ClusterRole for reading nodes, and their bindings. Includes deleting Kubernetes nodes if a node
+    set has `remedies.machines: DeleteNode`, and creating Jobs if one starts health checks."""
+    deletes_machines = any(node_set.remedies is not None and node_set.remedies.machines == "DeleteNode" for node_set in cluster.node_sets)
+    return api_programs.scoped_roles(
+        pods, COMPONENT, rights(deletes_machines, any(starts_checks(node_set) for node_set in cluster.node_sets))
+    )
 
 
 def build_network_policy(cluster: Cluster, pods: PodDefaults) -> Manifest:
@@ -112,7 +115,8 @@ def _ec2_token_volumes(cluster: Cluster) -> list[Manifest]:
 
 
 def _controller(cluster: Cluster, pods: PodDefaults) -> Manifest:
-    ec2 = Ec2Program(f"http://{object_name(cluster.name, 'ec2')}.{cluster.namespace}:{ports.EC2}/steps", Path(f"{_EC2_TOKEN_PATH}/token"))
+    url = f"http://{object_name(cluster.name, 'ec2')}.{cluster.namespace}:{ports.EC2}{STEPS_PATH}"
+    ec2 = Ec2Program(url, Path(f"{_EC2_TOKEN_PATH}/token"))
     settings = Settings(
         cluster=cluster.name,
         namespace=cluster.namespace,

@@ -6,7 +6,7 @@ from programs.worker.settings import DeclaredGpus
 
 
 def build_declared_gpus(shape: Shape, machine: Machine) -> DeclaredGpus | None:
-    """A node's GPUs; None for a node without. The catalogue and the pool say how much memory one has, if anything does."""
+    """A node's GPUs, or None. Memory comes from the catalogue or the pool; 0 if neither has it."""
     gpus = shape.gpus
     if gpus is None:
         return None
@@ -17,5 +17,5 @@ def build_declared_gpus(shape: Shape, machine: Machine) -> DeclaredGpus | None:
         memory_mib=machine.gpus.memory_mib if machine.gpus else 0,
         driver_name=gpus.driver_name or "",
         sockets=tuple(gpu_sockets(shape)) if shape.sockets > 1 else (),
-        mig=tuple((each.profile, each.count) for each in gpus.mig),
+        mig=tuple((instance.profile, instance.count) for instance in gpus.mig),
     )

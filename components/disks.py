@@ -27,9 +27,9 @@ class Disks(pulumi.ComponentResource):
     def __init__(self, name: str, cluster: Cluster, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:Disks", name, {}, opts)
         protected = cluster.deletion_protection
-        kept = pulumi.ResourceOptions(parent=self, protect=protected, retain_on_delete=protected, ignore_changes=[_CLASS])
+        protecting = pulumi.ResourceOptions(parent=self, protect=protected, retain_on_delete=protected, ignore_changes=[_CLASS])
         for manifest in build_claims(cluster):
-            declare(manifest, kept)
+            declare(manifest, protecting)
         self.register_outputs({})
 
 

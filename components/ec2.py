@@ -13,7 +13,7 @@ from components.objects import declare, secret
 from components.pods import PodDefaults, mount, secret_volume, service
 from configs.models.cluster import Cluster
 from configs.models.ec2 import Ec2
-from controllers.ec2.settings import Settings, to_environment
+from controllers.ec2.settings import ACTIONS, Settings, to_environment
 from names import ports
 
 COMPONENT = "ec2"
@@ -32,23 +32,25 @@ class Ec2Program(pulumi.ComponentResource):
     def __init__(self, name: str, cluster: Cluster, pods: PodDefaults, config: Ec2, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:Ec2Program", name, {}, opts)
         child = pulumi.ResourceOptions(parent=self)
-        kept = pulumi.ResourceOptions(parent=self, protect=cluster.deletion_protection)
-        made = [
+        protecting = pulumi.ResourceOptions(parent=self, protect=cluster.deletion_protection)
+        needs = [
             declare(manifest, child) for manifest in (build_service_account(pods, config), *build_roles(pods), build_network_policy(pods))
         ]
         token_name = ec2_token_name(cluster.name)
         about = labels(cluster.name, COMPONENT)
-        token = secret(token_name, cluster.namespace, about, {"token": newest_key(f"{token_name}-key", 1, KEY_LENGTH, kept)})
-        made.append(declare(token, kept))
+        token = secret(token_name, cluster.namespace, about, {"token": newest_key(f"{token_name}-key", 1, KEY_LENGTH, protecting)})
+        needs.append(declare(token, protecting))
         declare(build_service(pods), child)
-        declare(build_deployment(cluster, pods, config), pulumi.ResourceOptions(parent=self, depends_on=made))
+        declare(build_deployment(cluster, pods, config), pulumi.ResourceOptions(parent=self, depends_on=needs))
         self.register_outputs({})
 
 
 def repair_steps(cluster: Cluster) -> list[str]:
     """The steps of repairs that node sets have the program take."""
-    policies = [each.remedies for each in cluster.node_sets if each.remedies is not None and each.remedies.machines == "EC2"]
-    return sorted({step for policy in policies for step in policy.steps if step != "RecreatePod"})
+    policies = [
+        node_set.remedies for node_set in cluster.node_sets if node_set.remedies is not None and node_set.remedies.machines == "EC2"
+    ]
+    return sorted({step for policy in policies for step in policy.steps if step in ACTIONS})
 
 
 def rights(cluster: str) -> list[dict[str, Any]]:

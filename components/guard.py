@@ -22,8 +22,8 @@ class Guard(pulumi.ComponentResource):
     def __init__(self, name: str, pods: PodDefaults, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:Guard", name, {}, opts)
         child = pulumi.ResourceOptions(parent=self)
-        made = [declare(manifest, child) for manifest in (build_service_account(pods), *build_roles(pods), build_network_policy(pods))]
-        declare(build_deployment(pods), pulumi.ResourceOptions(parent=self, depends_on=made))
+        needs = [declare(manifest, child) for manifest in (build_service_account(pods), *build_roles(pods), build_network_policy(pods))]
+        declare(build_deployment(pods), pulumi.ResourceOptions(parent=self, depends_on=needs))
         self.register_outputs({})
 
 

@@ -34,15 +34,15 @@ class Kinds(pulumi.ComponentResource):
 
     def __init__(self, name: str, cluster: Cluster, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:Kinds", name, {}, opts)
-        crds = build_crds(cluster.name) if cluster.kubernetes.install_crds else []
+        definitions = build_crds(cluster.name) if cluster.kubernetes.install_crds else []
         classes = build_runtime_classes(cluster)
-        for manifest in (*crds, *classes):
+        for manifest in (*definitions, *classes):
             moved = [
                 pulumi.Alias(parent=pulumi.create_urn(object_name(cluster.name, end), former, opts.parent if opts else None))
                 for end, former in former_parents(manifest)
             ]
             declare(manifest, pulumi.ResourceOptions(parent=self, retain_on_delete=True, aliases=moved))
-        self.crd_names = pulumi.Output.from_input([crd["metadata"]["name"] for crd in crds])
+        self.crd_names = pulumi.Output.from_input([crd["metadata"]["name"] for crd in definitions])
         self.runtime_class_names = pulumi.Output.from_input([runtime_class["metadata"]["name"] for runtime_class in classes])
         self.register_outputs({"crd_names": self.crd_names, "runtime_class_names": self.runtime_class_names})
 

@@ -117,7 +117,7 @@ def _pod(cluster: Cluster, pods: PodDefaults) -> Manifest:
             *(mount("host-keys", paths.HOST_KEYS, read_only=True), mount("run", paths.SLURM_RUN), *MUNGE_SOCKET),
             *(mount("settings", paths.LOGIN, read_only=True), *program_mounts("login")),
             *([mount("node-host-keys", paths.NODE_HOST_KEYS, read_only=True)] if ssh_to_nodes else []),
-            *(build_mount(each) for each in mounts),
+            *(build_mount(shared) for shared in mounts),
             *([mount("root", paths.ROOT_SETTINGS, read_only=True)] if has_root else []),
         ],
         {variables.DRAIN_GRACE_S: str(drain_grace_s), **({variables.HOME_KEYS: "1"} if cluster.login.home_keys else {})},
@@ -153,7 +153,7 @@ def _pod(cluster: Cluster, pods: PodDefaults) -> Manifest:
             config_volume("settings", object_name(cluster.name, "login-settings")),
             *([secret_volume("node-host-keys", node_secret_name(cluster.name), mode=0o400)] if ssh_to_nodes else []),
             *(*program_volumes(pods, "munged", "login"), *munge_volumes(pods)),
-            *(build_volume(cluster.name, each) for each in mounts),
+            *(build_volume(cluster.name, shared) for shared in mounts),
             *([config_volume("root", settings_name(cluster.name))] if has_root else []),
         ],
     }

@@ -18,8 +18,8 @@ class MungeSecret(pulumi.ComponentResource):
         super().__init__("slipway:index:MungeSecret", name, {}, opts)
         generation, keep, protected = cluster.keys.munge, "munge" in cluster.keys.keep, cluster.deletion_protection
         secret_name = object_name(cluster.name, "munge")
-        kept = pulumi.ResourceOptions(parent=self, protect=protected)
-        data = {"munge.key": newest_key(f"{secret_name}-key", generation, KEY_LENGTH, kept)}
+        protecting = pulumi.ResourceOptions(parent=self, protect=protected)
+        data = {"munge.key": newest_key(f"{secret_name}-key", generation, KEY_LENGTH, protecting)}
         lasting = pulumi.ResourceOptions(parent=self, protect=protected, ignore_changes=ignored(generation, keep))
         about = labels(cluster.name, "munge")
         declare(secret(secret_name, cluster.namespace, about, data, marks(generation, keep)), lasting)

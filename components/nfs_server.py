@@ -1,6 +1,7 @@
 """An NFS server in the cluster, for those without a shared file system: nfs-ganesha in user space, on one disk.
 
-Its address is given, not taken: nodes mount by it, and their resolvers know no name of the cluster. What is exported comes rendered.
+The stack file gives the Service's address: nodes mount by it, and their resolvers do not know the cluster's names.
+configs/render/nfs_server.py renders the exports.
 """
 
 import pulumi
@@ -66,7 +67,7 @@ def build_config(cluster: Cluster) -> Manifest:
 
 
 def build_service(pods: PodDefaults, server: NfsServerConfig) -> Manifest:
-    """The Service at the given address. A node whose connection breaks dials the same one again."""
+    """The Service at the address of the stack file, so that a node reconnects to the same address."""
     return service(pods, COMPONENT, ports.NFS, clusterIP=server.cluster_ip)
 
 

@@ -126,7 +126,7 @@ def build_pool_check(cluster: Cluster, pods: PodDefaults, pool: NodePool, existi
 
 def expected_nodes(cluster: Cluster, pool: NodePool, existing: ExistingNodes) -> ExpectedNodes:
     """What the Job looks for."""
-    wanted = [shape_of(cluster, node_set).gpu_count for node_set in cluster.node_sets if node_set.pool == pool.name]
+    gpu_counts = [shape_of(cluster, node_set).gpu_count for node_set in cluster.node_sets if node_set.pool == pool.name]
     return ExpectedNodes(
         pool=pool.name,
         labels=existing.labels,
@@ -134,7 +134,7 @@ def expected_nodes(cluster: Cluster, pool: NodePool, existing: ExistingNodes) ->
         count=existing.count,
         gpu_resource=existing.gpu_resource,
         # As many as one node of a set needs; a machine may hold more.
-        gpus=max(wanted, default=0),
+        gpus=max(gpu_counts, default=0),
         wait_s=_WAIT_S,
     )
 

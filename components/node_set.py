@@ -253,8 +253,8 @@ def _slurmd(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) -> Man
 
 
 def build_resources(cluster: Cluster, node_set: NodeSetConfig) -> Manifest:
-    """Requests and limits of one node. Requests are those of the config, or else nearly all that Slurm gives to jobs; there is no limit of
-    CPU, as Slurm binds jobs to CPUs. Kubernetes wants GPUs, as any extended resource, equal in both."""
+    """Requests and limits of one node. Requests default to nearly all that Slurm gives to jobs. CPU has no limit: Slurm binds jobs to CPUs.
+    GPUs are equal in both, as Kubernetes requires for extended resources."""
     shape, requested = shape_of(cluster, node_set), node_set.resources
     most_mib = shape.memory_mib + _SLURMD_MIB
     gpus = {gpu_resource(cluster.node_pool(node_set.pool)): str(shape.gpu_count)} if shape.gpu_count else {}

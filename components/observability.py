@@ -144,7 +144,7 @@ def build_config(cluster: Cluster, monitoring: Monitoring) -> Manifest:
 
 def build_services(cluster: Cluster, pods: PodDefaults) -> list[Manifest]:
     """Prometheus' own, and one without an address of its own for each component whose pods are read one by one."""
-    made = [service(pods, COMPONENT, ports.PROMETHEUS)]
+    services = [service(pods, COMPONENT, ports.PROMETHEUS)]
     for target in targets(cluster):
         if not target.replicas:
             continue
@@ -156,8 +156,8 @@ def build_services(cluster: Cluster, pods: PodDefaults) -> list[Manifest]:
             "clusterIP": "None",
             "publishNotReadyAddresses": True,
         }
-        made.append({"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": spec})
-    return made
+        services.append({"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": spec})
+    return services
 
 
 def build_network_policy(cluster: Cluster, monitoring: Monitoring) -> Manifest:
@@ -225,7 +225,7 @@ def _prometheus(pods: PodDefaults, monitoring: Monitoring) -> Manifest:
 
 
 def _alertmanager(pods: PodDefaults, folders: Iterable[str]) -> Manifest:
-    """`folders` are those of the receivers' Secrets."""
+    """Mounts one Secret for each of `folders` (`receiver_secrets`)."""
     receivers = [mount(f"receiver-{folder}", f"{alertmanager.SECRETS_PATH}/{folder}", read_only=True) for folder in folders]
     return {
         "name": "alertmanager",

@@ -30,7 +30,7 @@ def service_names(name: str, namespace: str) -> list[str]:
 
 
 def hosts(cluster: Cluster, page: Page) -> tuple[str, ...]:
-    """Host names by which browsers reach the page, its Service's own among them."""
+    """Host names that browsers may use for the page: those of its Service and `page.hosts`."""
     return (*service_names(object_name(cluster.name, COMPONENT), cluster.namespace), *page.hosts)
 
 
@@ -46,9 +46,9 @@ class StatusPage(pulumi.ComponentResource):
     def __init__(self, name: str, cluster: Cluster, pods: PodDefaults, page: Page, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:StatusPage", name, {}, opts)
         child = pulumi.ResourceOptions(parent=self)
-        made = [declare(manifest, child) for manifest in (build_service_account(pods), *build_roles(pods), build_network_policy(pods))]
+        needs = [declare(manifest, child) for manifest in (build_service_account(pods), *build_roles(pods), build_network_policy(pods))]
         declare(build_service(pods), child)
-        declare(build_deployment(cluster, pods, page), pulumi.ResourceOptions(parent=self, depends_on=made))
+        declare(build_deployment(cluster, pods, page), pulumi.ResourceOptions(parent=self, depends_on=needs))
         self.register_outputs({})
 
 

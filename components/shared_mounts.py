@@ -30,7 +30,7 @@ def shared_mounts(cluster: Cluster, further: tuple[Mount, ...]) -> list[SharedMo
         root_mount(cluster),
         SharedMount("home", paths.HOMES, cluster.storage.home),
         # A prefix keeps a user's names and those of a pod's own volumes apart.
-        *(SharedMount(f"mount-{each.name}", each.mount_path, each, each.read_only) for each in further),
+        *(SharedMount(f"mount-{shared.name}", shared.mount_path, shared, shared.read_only) for shared in further),
     ]
 
 

@@ -57,7 +57,7 @@ class SharedRoot(pulumi.ComponentResource):
     def __init__(
         self, name: str, cluster: Cluster, pods: PodDefaults, root: Root, image: str, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        """`image` is what those versions are filled from that name nothing else."""
+        """Versions without an image or tar of their own are filled from `image`."""
         super().__init__("slipway:index:SharedRoot", name, {}, opts)
         versions, current = shared_root.versions_of(root, image), shared_root.current_of(root, image)
         self.settings = declare(build_settings(cluster), pulumi.ResourceOptions(parent=self))

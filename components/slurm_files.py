@@ -29,8 +29,8 @@ class SlurmFiles(pulumi.ComponentResource):
         former = pulumi.create_urn(object_name(cluster.name, "control-plane"), _FORMER_PARENT, opts.parent if opts else None)
         moved = [pulumi.Alias(parent=former)]
         secret_name = jwt_secret_name(cluster.name)
-        kept = pulumi.ResourceOptions(parent=self, protect=protected)
-        data = {"jwt_hs256.key": newest_key(f"{secret_name}-key", generation, KEY_LENGTH, kept)}
+        protecting = pulumi.ResourceOptions(parent=self, protect=protected)
+        data = {"jwt_hs256.key": newest_key(f"{secret_name}-key", generation, KEY_LENGTH, protecting)}
         lasting = pulumi.ResourceOptions(parent=self, protect=protected, ignore_changes=ignored(generation, keep), aliases=moved)
         about = labels(cluster.name, "slurmctld")
         declare(secret(secret_name, cluster.namespace, about, data, marks(generation, keep)), lasting)

@@ -30,32 +30,32 @@ class SharedStorage(pulumi.ComponentResource):
         if (server := cluster.storage.nfs_server) is not None:
             served.append(NfsServer(object_name(cluster.name, "nfs"), cluster, pods, server, pulumi.ResourceOptions(parent=self)))
         # After the server, so that it goes last: a folder of a server that is gone cannot be unmounted.
-        kept = pulumi.ResourceOptions(parent=self, protect=protected, retain_on_delete=protected, depends_on=served)
+        protecting = pulumi.ResourceOptions(parent=self, protect=protected, retain_on_delete=protected, depends_on=served)
         claims = build_claims(cluster)
         for manifest in claims:
-            declare(manifest, kept)
+            declare(manifest, protecting)
         self.claim_names = pulumi.Output.from_input(sorted(m["metadata"]["name"] for m in claims if m["kind"] == "PersistentVolumeClaim"))
         self.register_outputs({"claim_names": self.claim_names})
 
 
 def build_claims(cluster: Cluster) -> list[Manifest]:
     """The claims to make, and for NFS their volumes: a volume written in a pod takes no mount options."""
-    shared = [
+    folders = [
         *shared_mounts(cluster, cluster.storage.mounts),
         *([backup_mount(cluster.backup)] if cluster.backup else []),
         *([archive] if (archive := archive_mount(cluster)) else []),
     ]
-    made: list[Manifest] = []
-    for each in shared:
-        source = each.source
-        if (nfs := _nfs(cluster, each.name, source)) is not None:
-            volume = _nfs_volume(cluster, each.name, nfs)
-            made += [volume, _claim(cluster, each.name, "1Gi", "", volume["metadata"]["name"])]
+    claims: list[Manifest] = []
+    for shared in folders:
+        source = shared.source
+        if (nfs := _nfs(cluster, shared.name, source)) is not None:
+            volume = _nfs_volume(cluster, shared.name, nfs)
+            claims += [volume, _claim(cluster, shared.name, "1Gi", "", volume["metadata"]["name"])]
         elif source.storage_class is not None:
-            made.append(_claim(cluster, each.name, source.size or "", source.storage_class))
+            claims.append(_claim(cluster, shared.name, source.size or "", source.storage_class))
         elif source.disk is not None:
-            made.append(_claim(cluster, each.name, source.disk.size, source.disk.storage_class, mode="ReadWriteOnce"))
-    return made
+            claims.append(_claim(cluster, shared.name, source.disk.size, source.disk.storage_class, mode="ReadWriteOnce"))
+    return claims
 
 
 def _nfs(cluster: Cluster, name: str, source: Source) -> Nfs | None:

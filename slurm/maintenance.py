@@ -91,7 +91,7 @@ def write_policy(policy: Policy) -> str:
 
 
 def read_policy(text: str) -> Policy:
-    """What `write_policy` has written. Raises ReadingError."""
+    """Reads what `write_policy` wrote. Raises ReadingError."""
     try:
         return Policy(**json.loads(text))
     except (TypeError, ValueError) as error:

@@ -3,15 +3,13 @@
 import sys
 
 from controllers.ec2.client import Ec2
-from controllers.ec2.settings import Settings, read_settings
+from controllers.ec2.settings import STEPS_PATH, Settings, read_settings
 from controllers.ec2.source import Source
 from controllers.ec2.steps import Steps
 from controllers.runtime import program, serve
 from controllers.runtime.api import connect
 from controllers.runtime.informer import DEAF_S
 from controllers.runtime.start import main
-
-PATH = "/steps"
 
 
 async def run(settings: Settings) -> int:
@@ -26,7 +24,7 @@ async def run(settings: Settings) -> int:
 
     try:
         async with serve.served(settings, live={"informer": deaf}, ready={"EC2": source.fault}):
-            requests = await serve.listener(posts={PATH: steps.take}).start(settings.requests_port)
+            requests = await serve.listener(posts={STEPS_PATH: steps.take}).start(settings.requests_port)
             try:
                 return await program.run({"informer of machines": source.machines.run, "source": source.run}, {})
             finally:

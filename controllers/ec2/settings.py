@@ -1,4 +1,4 @@
-"""What the Deployment tells the program, all of it in its environment; components/ec2.py sets it. Every fault at once."""
+"""The settings of the program for EC2, all from its environment, which components/ec2.py sets. All faults are reported at once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +9,8 @@ from names import ports, variables
 
 ACTIONS = {"RebootMachine": "RebootInstances", "ReplaceMachine": "TerminateInstances"}
 """The action of EC2 for each step of a repair."""
+STEPS_PATH = "/steps"
+"""Where the program takes requests for steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +45,7 @@ def to_environment(settings: Settings) -> dict[str, str]:
                 variables.STEPS: (",".join(settings.steps), ""),
             }
         ),
-        "AWS_REGION": settings.region,
+        variables.AWS_REGION: settings.region,
     }
 
 
@@ -56,14 +58,14 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     settings = Settings(
         cluster=reader.text(variables.CLUSTER),
         namespace=reader.text(variables.NAMESPACE),
-        region=reader.text("AWS_REGION"),
+        region=reader.text(variables.AWS_REGION),
         token=Path(reader.text(variables.TOKEN)),
         steps=steps,
         labels_places=bool(reader.text(variables.TOPOLOGY_LABELS)),
-        every_s=reader.whole(variables.EVERY_S, 60),
-        grace_s=reader.whole(variables.GRACE_S, 300),
-        max_per_hour=reader.whole(variables.MAX_PER_HOUR, 10),
-        requests_port=reader.whole(variables.REQUESTS_PORT, ports.EC2),
+        every_s=reader.whole(variables.EVERY_S, Settings.every_s),
+        grace_s=reader.whole(variables.GRACE_S, Settings.grace_s),
+        max_per_hour=reader.whole(variables.MAX_PER_HOUR, Settings.max_per_hour),
+        requests_port=reader.whole(variables.REQUESTS_PORT, Settings.requests_port),
         port=reader.port(),
         probe_port=reader.probe_port(),
         log_level=reader.log_level(),
@@ -73,6 +75,6 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
 
 
 _NEEDED = {
-    "AWS_REGION": "the region of the machines, such as eu-west-1",
+    variables.AWS_REGION: "the region of the machines, such as eu-west-1",
     variables.TOKEN: "file with the token that requests must have",
 }

@@ -1,4 +1,4 @@
-"""What the Deployment tells the guard, all of it in its environment; components/guard.py sets it. Every fault at once."""
+"""The settings of the guard, all from its environment, which components/guard.py sets. All faults are reported at once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ class Settings(ProgramSettings):
     """For one Slurm cluster in one namespace."""
 
     identity: str = ""
-    """Name of this pod, which Kubernetes tells."""
+    """Name of this pod, set by Kubernetes."""
 
 
 def to_environment(settings: Settings) -> dict[str, str]:
@@ -27,7 +27,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     settings = Settings(
         cluster=reader.text(variables.CLUSTER),
         namespace=reader.text(variables.NAMESPACE),
-        identity=reader.text("POD_NAME"),
+        identity=reader.text(variables.POD_NAME),
         port=reader.port(),
         probe_port=reader.probe_port(),
         log_level=reader.log_level(),

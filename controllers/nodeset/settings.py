@@ -7,9 +7,6 @@ from pathlib import Path
 from controllers.runtime.environment import CLUSTER, POD, SLURM, Environment, ProgramSettings, program_variables, without_defaults
 from names import variables
 
-WRITES_PER_S = 200.0
-"""To the API server, in the long run, unless told otherwise."""
-
 
 @dataclass(frozen=True)
 class Ec2Program:
@@ -29,10 +26,10 @@ class Settings(ProgramSettings):
     jwt_key: Path
     """File with the key that signs Slurm's tokens."""
     identity: str = ""
-    """Name of this pod, which Kubernetes tells: another for each process."""
+    """Name of this pod, set by Kubernetes. Each process has another."""
     ec2: Ec2Program | None = None
     """The program that reboots and replaces machines, where the stack has one."""
-    writes_per_s: float = WRITES_PER_S
+    writes_per_s: float = 200.0
     """To the API server, in the long run."""
 
 
@@ -44,7 +41,7 @@ def to_environment(settings: Settings) -> dict[str, str]:
         variables.SLURMRESTD: settings.slurmrestd,
         variables.JWT_KEY: str(settings.jwt_key),
         **({variables.EC2: ec2.url, variables.EC2_TOKEN: str(ec2.token)} if ec2 is not None else {}),
-        **without_defaults({variables.WRITES_PER_S: (settings.writes_per_s, WRITES_PER_S)}),
+        **without_defaults({variables.WRITES_PER_S: (settings.writes_per_s, Settings.writes_per_s)}),
     }
 
 
@@ -62,12 +59,12 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         namespace=reader.text(variables.NAMESPACE),
         slurmrestd=reader.text(variables.SLURMRESTD),
         jwt_key=Path(reader.text(variables.JWT_KEY)),
-        identity=reader.text("POD_NAME"),
+        identity=reader.text(variables.POD_NAME),
         ec2=Ec2Program(ec2, Path(token)) if ec2 else None,
         port=reader.port(),
         probe_port=reader.probe_port(),
         log_level=reader.log_level(),
-        writes_per_s=reader.number(variables.WRITES_PER_S, WRITES_PER_S),
+        writes_per_s=reader.number(variables.WRITES_PER_S, Settings.writes_per_s),
     )
     reader.check()
     return settings

@@ -1,4 +1,4 @@
-"""What the Deployment tells the page, all of it in its environment; components/page.py sets it. Every fault at once."""
+"""The settings of the page, all from its environment, which components/page.py sets. All faults are reported at once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -8,7 +8,7 @@ from typing import Any
 from names import ports, variables
 
 CLUSTER = {variables.CLUSTER: "name of the Slurm cluster", variables.NAMESPACE: "its Kubernetes namespace"}
-POD = {"POD_NAME": "name of this pod"}
+POD = {variables.POD_NAME: "name of this pod"}
 SLURM = {
     variables.SLURMRESTD: "URL of slurmrestd, such as http://dev-slurmrestd.slurm:6820",
     variables.JWT_KEY: "file with the key that signs Slurm's tokens",
@@ -34,22 +34,22 @@ class ProgramSettings:
 
 
 def program_variables(settings: ProgramSettings) -> dict[str, str]:
-    """The variables of what every program is told."""
+    """The variables that every program has. Defaults are left out."""
     return {
         variables.CLUSTER: settings.cluster,
         variables.NAMESPACE: settings.namespace,
         **without_defaults(
             {
-                variables.PORT: (settings.port, ports.CONTROLLER),
-                variables.PROBE_PORT: (settings.probe_port, ports.PROBE),
-                variables.LOG_LEVEL: (settings.log_level, "info"),
+                variables.PORT: (settings.port, ProgramSettings.port),
+                variables.PROBE_PORT: (settings.probe_port, ProgramSettings.probe_port),
+                variables.LOG_LEVEL: (settings.log_level, ProgramSettings.log_level),
             }
         ),
     }
 
 
 def without_defaults(values: Mapping[str, tuple[Any, Any]]) -> dict[str, str]:
-    """The variables whose value, the first of the two, is not the default, the second."""
+    """Variables whose value differs from the default. `values` maps a name to (value, default)."""
     return {name: str(value) for name, (value, default) in values.items() if value != default}
 
 
@@ -85,15 +85,15 @@ class Environment:
 
     def port(self) -> int:
         """SLIPWAY_PORT."""
-        return self.whole(variables.PORT, ports.CONTROLLER)
+        return self.whole(variables.PORT, ProgramSettings.port)
 
     def probe_port(self) -> int:
         """SLIPWAY_PROBE_PORT."""
-        return self.whole(variables.PROBE_PORT, ports.PROBE)
+        return self.whole(variables.PROBE_PORT, ProgramSettings.probe_port)
 
     def log_level(self) -> str:
         """SLIPWAY_LOG_LEVEL."""
-        level = self._variables.get(variables.LOG_LEVEL, "info")
+        level = self._variables.get(variables.LOG_LEVEL, ProgramSettings.log_level)
         if level not in ("debug", "info", "warning", "error"):
             self.faults.append(f"{variables.LOG_LEVEL} is {level!r}: debug, info, warning or error is wanted")
         return level

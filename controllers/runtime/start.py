@@ -1,4 +1,4 @@
-"""How every program of controllers/ begins."""
+"""Starts a program of controllers/: reads its settings, sets up logs, runs it."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ S = TypeVar("S", bound=ProgramSettings)
 
 
 def main(program: str, read: Callable[[Mapping[str, str]], S], serve: Callable[[S], Coroutine[Any, Any, int]]) -> int:
-    """Reads the settings and runs the program, which has this name in its log; its exit code. 2: the environment is wrong."""
+    """Runs the program and returns its exit code; 2 if the environment is invalid. `program` is the name in its log lines."""
     try:
         settings = read(os.environ)
     except SettingsError as error:

@@ -1,5 +1,7 @@
-"""The file of the program that keeps Slurm's accounts; components/accounts.py writes it. Values are in sacctmgr's own words, and members of
-unix groups are not looked up yet."""
+"""The file of the program account_sync: the wanted accounts, users and QOS. components/accounts.py writes it.
+
+Values are in sacctmgr's spelling; unix groups are listed by name and looked up by the program.
+"""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +15,7 @@ FILE = "accounts.json"
 
 @dataclass(frozen=True)
 class WantedAccount:
-    """An account, and who is in it."""
+    """An account and its users."""
 
     parent: str = "root"
     description: str = ""
@@ -36,7 +38,7 @@ class WantedQos:
 
 @dataclass(frozen=True)
 class Settings:
-    """What is wanted in Slurm's database."""
+    """The accounts, users and QOS that Slurm's database should have."""
 
     cluster: str
     qos: Mapping[str, WantedQos]
@@ -49,49 +51,52 @@ class Settings:
     """Account of all users who are in no other; empty: there is none."""
     people: tuple[str, ...] = ()
     """With a default account: the users of the config."""
-    directory: bool = False
-    """With a default account: there are users beside those, whom the program finds by itself."""
+    has_directory: bool = False
+    """With a default account: True if users also come from a directory (LDAP). The program looks them up."""
 
 
 def to_json(settings: Settings) -> str:
     """The file. Each account and QOS is one line, so that a preview shows a change where it is."""
-    made: dict[str, Any] = {
+    content: dict[str, Any] = {
         "cluster": settings.cluster,
-        "qos": {name: _given({"description": qos.description, "settings": qos.settings}) for name, qos in settings.qos.items()},
+        "qos": {name: _without_empty({"description": qos.description, "settings": qos.settings}) for name, qos in settings.qos.items()},
         "accounts": {name: _account(account) for name, account in settings.accounts.items()},
         "defaults": settings.defaults,
         "daemons": settings.daemons,
     }
     if settings.default_account:
-        made |= {"defaultAccount": settings.default_account, "people": settings.people, "directory": settings.directory}
-    return _lines(made)
+        content |= {"defaultAccount": settings.default_account, "people": settings.people, "directory": settings.has_directory}
+    return _lines(content)
 
 
 def from_json(text: str) -> Settings:
-    """What `to_json` has written. Raises ValueError, KeyError, TypeError and AttributeError for a text that is none of ours."""
-    given = json.loads(text)
+    """Reads what `to_json` wrote. Raises ValueError, KeyError, TypeError and AttributeError for any other text."""
+    values = json.loads(text)
     return Settings(
-        cluster=given["cluster"],
-        qos={name: WantedQos(each.get("description", ""), each.get("settings", {})) for name, each in given["qos"].items()},
+        cluster=values["cluster"],
+        qos={name: WantedQos(qos.get("description", ""), qos.get("settings", {})) for name, qos in values["qos"].items()},
         accounts={
             name: WantedAccount(
-                *(each.get("parent", "root"), each.get("description", ""), each.get("organization", ""), each.get("settings", {})),
-                users=tuple(each.get("users", ())),
-                groups=tuple(each.get("groups", ())),
-                per_user=each.get("perUser", {}),
+                parent=account.get("parent", WantedAccount.parent),
+                description=account.get("description", ""),
+                organization=account.get("organization", ""),
+                settings=account.get("settings", {}),
+                users=tuple(account.get("users", ())),
+                groups=tuple(account.get("groups", ())),
+                per_user=account.get("perUser", {}),
             )
-            for name, each in given["accounts"].items()
+            for name, account in values["accounts"].items()
         },
-        defaults=given.get("defaults", {}),
-        daemons=tuple(given.get("daemons", ())),
-        default_account=given.get("defaultAccount", ""),
-        people=tuple(given.get("people", ())),
-        directory=given.get("directory", False),
+        defaults=values.get("defaults", {}),
+        daemons=tuple(values.get("daemons", ())),
+        default_account=values.get("defaultAccount", ""),
+        people=tuple(values.get("people", ())),
+        has_directory=values.get("directory", False),
     )
 
 
 def _account(account: WantedAccount) -> dict[str, Any]:
-    return _given(
+    return _without_empty(
         {
             "parent": account.parent,
             "description": account.description,
@@ -104,16 +109,16 @@ def _account(account: WantedAccount) -> dict[str, Any]:
     )
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+def _without_empty(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value}
 
 
-def _lines(made: Mapping[str, Any]) -> str:
+def _lines(content: Mapping[str, Any]) -> str:
     """JSON with a line for each entry of its mappings."""
     parts: list[str] = []
-    for key, value in made.items():
+    for key, value in content.items():
         if isinstance(value, Mapping) and value:
-            entries = [f"    {json.dumps(name)}: {json.dumps(each)}" for name, each in cast(Mapping[str, Any], value).items()]
+            entries = [f"    {json.dumps(name)}: {json.dumps(entry)}" for name, entry in cast(Mapping[str, Any], value).items()]
             parts.append(f"  {json.dumps(key)}: {{\n" + ",\n".join(entries) + "\n  }")
         else:
             parts.append(f"  {json.dumps(key)}: {json.dumps(value)}")

@@ -16,8 +16,10 @@ _USER = re.compile(r"[a-z_][a-z0-9_.-]*\$?")
 def read_wanted(
     settings: Settings, members_of: Callable[[str], Collection[str] | None], directory: Callable[[], Collection[str]]
 ) -> tuple[State, list[str]]:
-    """The wanted state, and a line for each failed lookup. `members_of` returns None for a group that it cannot find, `directory` all
-    people, for a config that does not list them all. Raises ValueError for settings that are none of sacctmgr's.
+    """Returns the wanted state and a line for each failed lookup.
+
+    `members_of` returns None for an unknown group. `directory` returns all people; it is called only with `has_directory`. Raises
+    ValueError for a setting that sacctmgr does not have.
     """
     notes: list[str] = []
     unknown: set[str] = set()
@@ -42,8 +44,8 @@ def read_wanted(
         defaults = {**{user: account for account, user in reversed(members)}, **defaults}
     if default := settings.default_account:
         accounts.setdefault(default, Account())
-        people = [*settings.people, *(sorted(directory()) if settings.directory else ())]
-        if unknown or settings.directory:
+        people = [*settings.people, *(sorted(directory()) if settings.has_directory else ())]
+        if unknown or settings.has_directory:
             unknown.add(default)
         placed = {user for _, user in members}
         # While a group is unknown, a user without an account may belong to that group's account.

@@ -1,5 +1,5 @@
-"""Where the accounting database is: variables of a container, which components/database.py sets, and what MariaDB's client programs and
-slurmdbd read instead. Pure."""
+"""The accounting database of a container: its variables, set by components/database.py, and the settings of MariaDB's clients and slurmdbd
+made from them. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,10 +32,10 @@ _VARIABLES = {
 
 
 def to_environment(database: Database) -> dict[str, str]:
-    """The variables that name a database. What has its default is left out."""
-    given, default = vars(database), vars(Database(database.host))
-    more = {key: given[field] for field, key in _VARIABLES.items() if given[field] != default[field]}
-    return {variables.MARIADB_HOST: database.host, **more}
+    """The variables of a database; defaults are left out."""
+    values, defaults = vars(database), vars(Database(database.host))
+    changed = {key: values[field] for field, key in _VARIABLES.items() if values[field] != defaults[field]}
+    return {variables.MARIADB_HOST: database.host, **changed}
 
 
 def read_database(env: Mapping[str, str]) -> Database:

@@ -21,6 +21,6 @@ def to_text(folders: Iterable[Folder]) -> str:
 
 
 def from_text(text: str) -> list[Folder]:
-    """What `to_text` has written."""
-    parts = [each.rpartition(":") for each in text.split()]
+    """Reads what `to_text` wrote."""
+    parts = [item.rpartition(":") for item in text.split()]
     return [Folder(name, int(mode, 8)) for name, _, mode in parts]

@@ -51,14 +51,14 @@ def to_json(nodes: ExpectedNodes) -> str:
 
 
 def from_json(text: str) -> ExpectedNodes:
-    """What `to_json` has written."""
-    given: dict[str, Any] = json.loads(text)
+    """Reads what `to_json` wrote."""
+    values: dict[str, Any] = json.loads(text)
     return ExpectedNodes(
-        pool=given["pool"],
-        labels=given["labels"],
-        taints=tuple(Taint(**taint) for taint in given["taints"]),
-        count=given["count"],
-        gpu_resource=given["gpuResource"],
-        gpus=given["gpus"],
-        wait_s=given["waitS"],
+        pool=values["pool"],
+        labels=values["labels"],
+        taints=tuple(Taint(**taint) for taint in values["taints"]),
+        count=values["count"],
+        gpu_resource=values["gpuResource"],
+        gpus=values["gpus"],
+        wait_s=values["waitS"],
     )

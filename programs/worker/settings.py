@@ -13,15 +13,15 @@ class DeclaredGpus:
     model: str
     count: int
     memory_mib: int = 0
-    """Of one GPU; 0 where nothing tells."""
+    """Of one GPU; 0 if unknown."""
     driver_name: str = ""
     """The driver's own name for the model, where `model` is no part of it."""
     sockets: "tuple[int, ...]" = ()
-    """The socket beside each GPU, as gres.conf has it; none where it does not tell."""
+    """The socket beside each GPU, as in gres.conf; empty if gres.conf names none."""
     mig: "tuple[tuple[str, int], ...]" = ()
-    """The instances of MIG that each GPU is to have, in the order of gres.conf: profile and number. None for whole GPUs."""
+    """Profile and number of the MIG instances on each GPU, in the order of gres.conf. Empty for whole GPUs."""
     is_simulated: bool = False
-    """In a variable of its own, SLIPWAY_SIMULATED_GPUS."""
+    """Not part of the JSON: SLIPWAY_SIMULATED_GPUS has it."""
 
     @property
     def profiles(self) -> "tuple[str, ...]":
@@ -37,16 +37,16 @@ def to_json(gpus: DeclaredGpus) -> str:
         "mig": [{"profile": profile, "count": count} for profile, count in gpus.mig],
         "sockets": list(gpus.sockets),
     }
-    given = {key: value for key, value in optional.items() if value}
-    return json.dumps({"vendor": gpus.vendor, "model": gpus.model, "count": gpus.count, **given})
+    present = {key: value for key, value in optional.items() if value}
+    return json.dumps({"vendor": gpus.vendor, "model": gpus.model, "count": gpus.count, **present})
 
 
 def from_json(text: str, is_simulated: bool = False) -> DeclaredGpus:
-    """What `to_json` has written."""
-    given = json.loads(text)
+    """Reads what `to_json` wrote."""
+    values = json.loads(text)
     return DeclaredGpus(
-        *(given["vendor"], given["model"], given["count"], given.get("memoryMiB", 0), given.get("driverName", "")),
-        sockets=tuple(given.get("sockets", ())),
-        mig=tuple([(each["profile"], each["count"]) for each in given.get("mig", ())]),
+        *(values["vendor"], values["model"], values["count"], values.get("memoryMiB", 0), values.get("driverName", "")),
+        sockets=tuple(values.get("sockets", ())),
+        mig=tuple([(instance["profile"], instance["count"]) for instance in values.get("mig", ())]),
         is_simulated=is_simulated,
     )

@@ -158,4 +158,4 @@ def test_users_and_groups_of_a_directory_are_not_looked_for() -> None:
     )
     assert len(check_accounts(with_directory, names_in(raw))) == 3
     assert check_accounts(with_directory, names_in(raw), has_directory=True) == []
-    assert build_settings(with_directory).directory
+    assert build_settings(with_directory).has_directory
