@@ -8,9 +8,9 @@ import contextlib
 import queue
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,11 @@ _MOST_WAITING = 1024
 _PASSED_FOR_S, _MOST_PASSED_FOR_S = 30.0, 120.0
 """So long a test that passed counts, and twice as long the next one soon after: a user whose jobs fail by themselves, or who writes
 slurmd's words into its log, has no node reserved again and again."""
-_PAUSE_S, _TRIES = 1.0, 10
+_PAUSE_S = 1.0
+_MOST_RETURNS = 7
+"""Looks at jobs that Slurm is requeueing, 127 s in all: a slow epilog holds a job up. Later, Slurm starts those that it does not hold."""
+_MOST_JOBS = 64
+"""Of one node, the latest: a report that a user has forged names any."""
 _MOST_LOOKS = _TEST_S + 10
 """Another look at the node may take as long as its test job."""
 
@@ -50,6 +54,16 @@ class Suspect:
     fault: str = ""
     """What is wrong with it, where it has found that itself."""
     jobs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Return:
+    """Jobs that a closed node could not start, and when to look at them next."""
+
+    node: Node
+    jobs: tuple[str, ...]
+    due: float
+    looks: int = 0
 
 
 class TrialJobs(Slurm):
@@ -77,6 +91,9 @@ class Launches:
         self._suspects = queue.Queue[Suspect](_MOST_WAITING)
         self._passed: dict[str, tuple[float, float]] = {}
         """By node, until when the last test that passed counts, and for how many seconds it did."""
+        self._returns: dict[str, Return] = {}
+        """By node."""
+        self._returns_lock = threading.Lock()
 
     def put(self, report: Report) -> None:
         """Takes a node's report. If the queue is full, the node's next failure brings it again."""
@@ -87,7 +104,8 @@ class Launches:
     def start(self) -> list[threading.Thread]:
         """Starts the threads, which never end by themselves."""
         threads = [threading.Thread(target=self._work, daemon=True) for _ in range(_PARALLEL)]
-        threads.append(threading.Thread(target=self._repeat, daemon=True))
+        threads.append(threading.Thread(target=self._repeat, args=(self.look_again, _AGAIN_S), daemon=True))
+        threads.append(threading.Thread(target=self._repeat, args=(self.return_jobs, _PAUSE_S), daemon=True))
         for thread in threads:
             thread.start()
         return threads
@@ -96,10 +114,10 @@ class Launches:
         while True:
             self._try(self.look, self._suspects.get())
 
-    def _repeat(self) -> None:
+    def _repeat(self, act: Callable[[], None], every_s: float) -> None:
         while True:
-            self._try(self.look_again)
-            time.sleep(_AGAIN_S)
+            self._try(act)
+            time.sleep(every_s)
 
     def _try(self, act: Callable[..., None], *suspects: Suspect) -> None:
         try:
@@ -113,7 +131,7 @@ class Launches:
         for _ in range(_MOST_LOOKS):
             node, is_judged = self._look(suspect)
             if node is not None and is_closed(node):
-                self._free(suspect.jobs, node)
+                self._put_return(node, suspect.jobs)
                 return
             if is_judged:
                 return
@@ -180,16 +198,29 @@ class Launches:
         lasts_s = min(2 * lasted_s, _MOST_PASSED_FOR_S) if is_soon else _PASSED_FOR_S
         self._passed[name] = self._clock() + lasts_s, lasts_s
 
-    def _free(self, jobs: Iterable[str], node: Node) -> None:
-        """Gives jobs that the closed node could not start their place back. Slurm takes a moment to requeue them."""
-        for _ in range(_TRIES if jobs else 0):
-            self._pause(_PAUSE_S)
-            jobs = [job for job in jobs if self._is_taken_back(job, node)]
-            if not jobs:
-                return
+    def _put_return(self, node: Node, jobs: tuple[str, ...]) -> None:
+        with self._returns_lock:
+            earlier = self._returns[node.name].jobs if node.name in self._returns else ()
+            if all_jobs := tuple(dict.fromkeys([*earlier, *jobs]))[-_MOST_JOBS:]:
+                self._returns[node.name] = Return(node, all_jobs, self._clock() + _PAUSE_S)
+
+    def return_jobs(self) -> None:
+        """Gives jobs that a closed node could not start their place in the queue back, once Slurm has requeued them."""
+        with self._returns_lock:
+            due = [returned for returned in self._returns.values() if returned.due <= self._clock()]
+        for returned in due:
+            waiting = tuple(job for job in returned.jobs if self._is_taken_back(job, returned.node))
+            looks = returned.looks + 1
+            later = replace(returned, jobs=waiting, looks=looks, due=self._clock() + _PAUSE_S * 2**looks)
+            with self._returns_lock:
+                if self._returns.get(returned.node.name) is not returned:
+                    continue  # another report has named jobs meanwhile, and these again
+                del self._returns[returned.node.name]
+                if waiting and looks < _MOST_RETURNS:
+                    self._returns[returned.node.name] = later
 
     def _is_taken_back(self, job: str, node: Node) -> bool:
-        """Frees a job. True while Slurm is still requeueing it."""
+        """Frees a job. True while Slurm is still requeueing it, and where Slurm gives no answer about it."""
         try:
             free = plan_free(self._slurm.job(job))
             if free in ("release", "start"):
@@ -197,7 +228,7 @@ class Launches:
                 self._slurm.free(job, free)
                 self._say(logs.line("checks", f"job {job} could not be started on {node.name}: it is back in the queue", job=job))
         except SlurmError:
-            return False  # it has ended
+            return True  # an outage, or it has ended
         return free == "wait"
 
 

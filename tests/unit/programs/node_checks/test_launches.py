@@ -27,7 +27,7 @@ class Cluster(FakeSlurm, TrialJobs):
     """Where test jobs find what the checks of other tests find."""
 
     jobs: dict[str, list[dict[str, Any]]] = field(default_factory=dict[str, list[dict[str, Any]]])
-    """The records of jobs, one for each reading; the last one stays."""
+    """The records of jobs, one for each reading, an empty one where Slurm does not answer; the last one stays."""
     freed: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     def try_launch(self, node: Node, held: Reservation | None, timeout_s: int) -> Outcome:
@@ -40,7 +40,9 @@ class Cluster(FakeSlurm, TrialJobs):
         if job not in self.jobs:
             raise SlurmError(f"no job {job}")
         records = self.jobs[job]
-        return records.pop(0) if len(records) > 1 else records[0]
+        if not (record := records.pop(0) if len(records) > 1 else records[0]):
+            raise SlurmError("Socket timed out on send/recv operation")
+        return record
 
     def free(self, job: str, how: str) -> None:
         self.freed.append((job, how))
@@ -55,6 +57,14 @@ def cluster_of(*outcomes: Outcome, count: int = 1) -> Cluster:
 def launches_of(slurm: Cluster, clock: list[float] | None = None) -> Launches:
     taker = Collector(slurm, lambda _: None)
     return Launches(slurm, lambda report: taker.take([report]), lambda _: None, lambda: (clock or [0.0])[0], lambda _: None)
+
+
+def look(launches: Launches, suspect: Suspect, clock: list[float]) -> None:
+    """The look, and the two minutes after it."""
+    launches.look(suspect)
+    for _ in range(130):
+        clock[0] += 1
+        launches.return_jobs()
 
 
 def is_noted(slurm: Cluster, name: str) -> bool:
@@ -131,9 +141,9 @@ def test_node_is_kept_from_jobs_before_anything_else() -> None:
 
 @pytest.mark.parametrize("outcome", [pytest.param(STARTS, id="starts"), pytest.param(SILENT, id="unknown")])
 def test_node_without_proof_stays_in_service(outcome: Outcome) -> None:
-    slurm = cluster_of(outcome)
+    slurm, clock = cluster_of(outcome), [0.0]
     slurm.jobs["7"] = [waiting_job()]
-    launches_of(slurm).look(Suspect(NODES[0], jobs=("7",)))
+    look(launches_of(slurm, clock), Suspect(NODES[0], jobs=("7",)), clock)
     assert not is_noted(slurm, NODES[0])
     assert not is_drained(slurm, NODES[0])
     assert not slurm.held
@@ -154,34 +164,34 @@ def test_user_whose_jobs_fail_has_a_node_tried_once_in_a_while() -> None:
 
 
 def test_node_that_was_tried_a_moment_ago_still_gives_the_jobs_of_slurms_drain_back() -> None:
-    slurm = cluster_of(STARTS)
-    launches = launches_of(slurm)
+    slurm, clock = cluster_of(STARTS), [0.0]
+    launches = launches_of(slurm, clock)
     launches.look(Suspect(NODES[0]))
     slurm.drain(NODES[0], "batch job complete failure")
     slurm.jobs["7"] = [held_job()]
-    launches.look(Suspect(NODES[0], jobs=("7",)))
+    look(launches, Suspect(NODES[0], jobs=("7",)), clock)
     assert slurm.freed == [("7", "release")]
 
 
 def test_jobs_of_a_drained_node_come_back_with_words() -> None:
-    slurm = cluster_of(FAILS)
+    slurm, clock = cluster_of(FAILS), [0.0]
     taken_back = {**held_job(), "job_state": ["PENDING", "COMPLETING"]}
     slurm.jobs = {
-        "7": [taken_back, taken_back, held_job()],
-        "8": [waiting_job()],
+        "7": [taken_back] * 6 + [held_job()],
+        "8": [{}, waiting_job()],
         "9": [running := {"job_state": ["RUNNING"], "state_reason": "None"}],
         "11": [running, waiting_job()],
     }
-    launches_of(slurm).look(Suspect(NODES[0], jobs=("7", "8", "9", "10", "11")))
+    look(launches_of(slurm, clock), Suspect(NODES[0], jobs=("7", "8", "9", "10", "11")), clock)
     assert sorted(slurm.freed) == [("11", "start"), ("7", "release"), ("8", "start")]
     assert slurm.remarks == dict.fromkeys(("7", "8", "11"), "did not start on gpu-0: check launch: no job starts")
 
 
 def test_node_that_slurm_has_drained_gives_its_jobs_back_and_keeps_the_reason() -> None:
-    slurm = cluster_of(FAILS)
+    slurm, clock = cluster_of(FAILS), [0.0]
     slurm.drain(NODES[0], "Prolog error")
     slurm.jobs["7"] = [held_job()]
-    launches_of(slurm).look(Suspect(NODES[0], READ_ONLY, ("7",)))
+    look(launches_of(slurm, clock), Suspect(NODES[0], READ_ONLY, ("7",)), clock)
     assert slurm.known[NODES[0]].reason == "Prolog error"
     assert slurm.freed == [("7", "release")]
 
@@ -195,7 +205,7 @@ def test_node_that_another_check_has_is_left_to_it() -> None:
 
 
 def test_job_that_a_second_report_names_comes_back_once_the_first_look_is_over() -> None:
-    slurm = cluster_of(FAILS)
+    slurm, clock = cluster_of(FAILS), [0.0]
     slurm.jobs["7"] = [held_job()]
     pauses: list[float] = []
 
@@ -206,9 +216,24 @@ def test_job_that_a_second_report_names_comes_back_once_the_first_look_is_over()
             slurm.drain(NODES[0], "slipway: check launch: no job starts")
 
     slurm.reserve(Reservation(f"slipway-check-{NODES[0]}", NODES[0], "slipway: check launch: a job could not be started"))
-    launches = Launches(slurm, lambda _: None, lambda _: None, lambda: 0.0, pause)
-    launches.look(Suspect(NODES[0], jobs=("7",)))
+    look(Launches(slurm, lambda _: None, lambda _: None, lambda: clock[0], pause), Suspect(NODES[0], jobs=("7",)), clock)
     assert slurm.freed == [("7", "release")]
+
+
+def test_second_report_of_a_node_keeps_the_jobs_of_the_first() -> None:
+    slurm, clock = cluster_of(FAILS), [0.0]
+    slurm.jobs = {job: [waiting_job()] for job in ("7", "8")}
+    launches = launches_of(slurm, clock)
+    launches.look(Suspect(NODES[0], jobs=("7",)))
+    look(launches, Suspect(NODES[0], jobs=("8",)), clock)
+    assert slurm.freed == [("7", "start"), ("8", "start")]
+
+
+def test_job_that_goes_on_is_looked_at_a_few_times() -> None:
+    slurm, clock = cluster_of(FAILS), [0.0]
+    slurm.jobs["7"] = [{"job_state": ["RUNNING"], "state_reason": "None"} for _ in range(20)]
+    look(launches_of(slurm, clock), Suspect(NODES[0], jobs=("7",)), clock)
+    assert len(slurm.jobs["7"]) == 20 - 7
 
 
 def test_mass_failure_drains_a_tenth_of_a_set() -> None:
