@@ -1,4 +1,4 @@
-"""Generates docs/reference.md, docs/stack.schema.json, configs/cluster_args.py and the table in docs/health.md from the models.
+"""Generates docs/reference/stack-file.md with its schema, configs/cluster_args.py and the table in docs/operate/health.md from the models.
 
 `python -m configs.reference write` writes them; `check` reports which are out of date.
 """
@@ -16,9 +16,9 @@ from configs.models import check_texts
 from configs.models.cluster import Cluster
 from configs.schema import KEY, flow, key_of, models_in, stack_schema
 
-PAGE = "docs/reference.md"
-SCHEMA = "docs/stack.schema.json"
-HEALTH = "docs/health.md"
+PAGE = "docs/reference/stack-file.md"
+SCHEMA = "docs/reference/stack.schema.json"
+HEALTH = "docs/operate/health.md"
 ARGUMENTS = "configs/cluster_args.py"
 ROOT = Path(__file__).parents[1]
 
@@ -32,9 +32,9 @@ Look up any key of `Pulumi.<stack>.yaml` here: its type, unit, default and an ex
 complete and check the keys as you type: any editor with the YAML language server (in VS Code, the
 extension YAML) does so when the first line of the file is
 
-    # yaml-language-server: $schema=docs/stack.schema.json
+    # yaml-language-server: $schema=docs/reference/stack.schema.json
 
-where the path is that of `docs/stack.schema.json` relative to the stack file. The schema refuses
+where the path is that of `docs/reference/stack.schema.json` relative to the stack file. The schema refuses
 unknown keys, values of another type and values out of range.
 
 All paths below start at `slipway:cluster`, and `[]` stands for each item of a list:

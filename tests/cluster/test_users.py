@@ -114,7 +114,7 @@ def test_accounts_and_their_limits_are_those_of_the_config(home: Home) -> None:
 
 
 def test_commands_of_the_guide_work_as_they_stand(home: Home) -> None:
-    for command in commands("docs/users.md"):
+    for command in commands("docs/operate/users.md"):
         if "create secret" not in command:  # done for the deployment
             assert run(home.stack, command)
 

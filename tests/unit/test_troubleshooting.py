@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SYMPTOMS = (ROOT / "docs" / "troubleshooting.md").read_text()
-PAGES = SYMPTOMS + (ROOT / "docs" / "upgrade.md").read_text()
+SYMPTOMS = (ROOT / "docs" / "operate" / "troubleshooting.md").read_text()
+PAGES = SYMPTOMS + (ROOT / "docs" / "operate" / "upgrade.md").read_text()
 PRODUCT = ("changes", "cli", "components", "configs", "controllers", "engine", "images", "local", "names", "programs", "slurm")
 GAP = "…"
 FEWEST_LETTERS = 7

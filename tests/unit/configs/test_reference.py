@@ -133,8 +133,8 @@ def test_committed_files_are_what_the_models_give() -> None:
 def test_check_names_the_file_that_is_out_of_date_and_the_command(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in STACKS:
         shutil.copy(ROOT / f"Pulumi.{name}.yaml", tmp_path)
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "configs").mkdir()
+    for file in (PAGE, HEALTH, ARGUMENTS):
+        (tmp_path / file).parent.mkdir(parents=True)
     shutil.copy(ROOT / HEALTH, tmp_path / HEALTH)
     assert main(["write"], tmp_path) == 0
     assert main(["check"], tmp_path) == 0
@@ -148,7 +148,7 @@ def test_check_names_the_file_that_is_out_of_date_and_the_command(path: str, tmp
 def test_a_changed_table_of_checks_is_out_of_date_and_a_page_without_its_marks_is_refused(tmp_path: Path) -> None:
     page = (ROOT / HEALTH).read_text()
     for path in files(ROOT):
-        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / path, tmp_path / path)
     for name in STACKS:
         shutil.copy(ROOT / f"Pulumi.{name}.yaml", tmp_path)
