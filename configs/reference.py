@@ -28,9 +28,9 @@ _TABLE_ENDS = "<!-- The end of the table. -->"
 _OPENING = """\
 # Keys of a stack file
 
-Look up any key of `Pulumi.<stack>.yaml` here: its type, unit, default and an example. Let an editor
-complete and check the keys as you type: any editor with the YAML language server (in VS Code, the
-extension YAML) does so when the first line of the file is
+For platform teams: look up any key of `Pulumi.<stack>.yaml`: its type, unit, default and an
+example. Let an editor complete and check the keys as you type: any editor with the YAML language
+server (in VS Code, the extension YAML) does so when the first line of the file is
 
     # yaml-language-server: $schema=docs/reference/stack.schema.json
 

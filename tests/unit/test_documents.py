@@ -56,6 +56,22 @@ def test_every_page_is_in_the_index() -> None:
     assert set(DOCUMENTS) - decisions - {"docs/README.md"} <= listed
 
 
+_READERS = {
+    "start": "platform teams",
+    "use": "researchers",
+    "operate": "platform teams|researchers and platform teams",
+    "reference": "platform teams",
+    "explain": "platform teams|engineers",
+}
+"""Who reads the pages of a folder of docs/."""
+
+
+@pytest.mark.parametrize("page", [page for page in DOCUMENTS if page != "docs/README.md"])
+def test_first_line_of_a_page_names_its_reader_and_what_they_can_do_then(page: str) -> None:
+    readers = _READERS[Path(page).parts[1]]
+    assert re.match(rf"# .+\n\nFor (?:{readers})(?: [\w ]+)?:\s+\w+", (ROOT / page).read_text())
+
+
 def test_readme_stays_a_landing_page() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 110
 
