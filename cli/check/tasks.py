@@ -229,7 +229,7 @@ def _meaning(task: Task, result: Result, user: str) -> tuple[str, str]:
         return _judge_nccl(task, result)
     if task.name == "mpi":
         right = "ranks 2 sum 3" in result.output
-        return _last(result.output), "" if right else "The ranks did not find each other: docs/operate/troubleshooting.md, MPI."
+        return _last(result.output), "" if right else "The ranks did not find each other: docs/use/troubleshooting.md, MPI."
     if task.name == "container":
         right = "file of the image" in result.output
         return ("a step ran in an image" if right else _last(result.output)), "" if right else "The step did not run in its image."
