@@ -7,6 +7,7 @@ from tests.cluster.dev_stack import DevStack, eventually
 from tests.cluster.guides import commands, run
 
 ELSEWHERE = {
+    "docs/start/first-day.md": ("slipway check", "slipway up"),  # `make up` has just run both
     "docs/operate/health.md": ("slipway check", "gpu-asked"),  # `make up` has just run it; no node is new
     "docs/operate/maintenance.md": ("python train.py", "worker-3", "gpu-3"),  # of a job; of other machines and nodes
     "docs/operate/node-sets.md": ("jobid=7", "worker-3", "burst-7", "gpu-asked", "gpu-3"),
