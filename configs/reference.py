@@ -1,4 +1,4 @@
-"""Generates docs/reference/stack-file.md with its schema, configs/cluster_args.py and the table in docs/operate/health.md from the models.
+"""Generates docs/reference/stack-file.md with its schema, the table in checks.md beside it, and configs/cluster_args.py from the models.
 
 `python -m configs.reference write` writes them; `check` reports which are out of date.
 """
@@ -18,7 +18,7 @@ from configs.schema import KEY, flow, key_of, models_in, stack_schema
 
 PAGE = "docs/reference/stack-file.md"
 SCHEMA = "docs/reference/stack.schema.json"
-HEALTH = "docs/operate/health.md"
+CHECKS = "docs/reference/checks.md"
 ARGUMENTS = "configs/cluster_args.py"
 ROOT = Path(__file__).parents[1]
 
@@ -70,7 +70,7 @@ def files(root: Path) -> dict[str, str]:
         PAGE: reference(schema),
         SCHEMA: json.dumps(schema, indent=1, ensure_ascii=False) + "\n",
         ARGUMENTS: typed_dicts.module(schema["definitions"]),
-        HEALTH: _with_table((root / HEALTH).read_text()),
+        CHECKS: _with_table((root / CHECKS).read_text()),
     }
 
 
@@ -79,7 +79,7 @@ def _with_table(page: str) -> str:
     before, begin, after_begin = page.partition(_TABLE_BEGINS)
     _old, end, after = after_begin.partition(_TABLE_ENDS)
     if not (begin and end):
-        raise ValueError(f"{HEALTH}: the table of checks belongs between the lines {_TABLE_BEGINS!r} and {_TABLE_ENDS!r}.")
+        raise ValueError(f"{CHECKS}: the table of checks belongs between the lines {_TABLE_BEGINS!r} and {_TABLE_ENDS!r}.")
     return "".join((before, begin, "\n\n", check_texts.table(), "\n", end, after))
 
 

@@ -1,6 +1,6 @@
 """The kinds of health checks, a row each. A new check is a program in this folder and a row here: CONTRIBUTING.md has the recipe.
 
-Models, rules and renderer in `configs`, docs/reference/stack-file.md and the table in docs/operate/health.md are made from these
+Models, rules and renderer in `configs`, docs/reference/stack-file.md and the table in docs/reference/checks.md are made from these
 rows. Pods do not read them.
 """
 
@@ -74,7 +74,7 @@ class Check:
     around_s: int = 0
     """Seconds that it takes beside these."""
     section: str = ""
-    """The section of docs/operate/health.md with more about it."""
+    """The section of docs/reference/checks.md with more about it."""
 
     def limit_text(self, name: str) -> str:
         """A limit's default, as docs print it."""

@@ -10,7 +10,8 @@ ELSEWHERE = {
     "docs/start/first-day.md": ("slipway check", "slipway up"),  # `make up` has just run both
     "docs/operate/health.md": ("slipway check", "gpu-asked"),  # `make up` has just run it; no node is new
     "docs/operate/maintenance.md": ("python train.py", "worker-3", "gpu-3"),  # of a job; of other machines and nodes
-    "docs/operate/node-sets.md": ("jobid=7", "worker-3", "burst-7", "gpu-asked", "gpu-3"),
+    "docs/operate/node-sets.md": ("worker-3", "burst-7", "gpu-3"),
+    "docs/reference/conditions.md": ("jobid=7", "gpu-asked"),
     # Of the own NFS server, which this kernel could not mount; and of a version that is not there.
     "docs/operate/storage.md": ("cluster-info dump", "create service clusterip", "kubectl taint", "dev-nfs-0", "--root-version="),
     "docs/operate/topology.md": ("nvlink",),
