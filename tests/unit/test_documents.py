@@ -55,6 +55,11 @@ def test_every_page_is_in_the_index() -> None:
     assert set(DOCUMENTS) - {"docs/README.md"} <= listed
 
 
+def test_manual_on_the_cluster_lists_every_guide_for_researchers() -> None:
+    listed = re.findall(r"^\.I (\S+\.md)$", (ROOT / "images/root/man/slipway.7").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(page.name for page in (ROOT / "docs" / "use").glob("*.md"))
+
+
 _READERS = {
     "start": "platform teams",
     "use": "researchers",
