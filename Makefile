@@ -67,13 +67,13 @@ soak: .venv/ready $(KEY)  ## tests that are long by nature, at full length; `mak
 	@$(PY) -m local prepare
 	@$(PY) -m pytest --timeout 7200 tests/soak
 
-bench: .venv/ready $(KEY)  ## the figures of docs/benchmarks.md, printed one by one and as JSON in .slipway/bench.json; COLD=1 adds the bare-machine one
+bench: .venv/ready $(KEY)  ## the figures of docs/explain/benchmarks.md, printed one by one and as JSON in .slipway/bench.json; COLD=1 adds the bare-machine one
 	@$(PY) -m tests.bench $(if $(COLD),--cold)
 
 golden: .venv/ready  ## write the golden files again; read their diff like code
 	@SLIPWAY_GOLDEN=write $(PY) -m pytest -q tests/plan tests/unit/configs/test_slurm.py tests/unit/configs/test_nfs_server.py
 
-reference: .venv/ready  ## write docs/reference.md, the stack files' JSON schema and SlurmClusterArgs again, after a change of the models
+reference: .venv/ready  ## write docs/reference/stack-file.md, the stack files' JSON schema and SlurmClusterArgs again, after a change of the models
 	@$(PY) -m configs.reference write
 
 release: .venv/ready  ## keep this version's plans, so that later versions are tested against them; VERSION=0.2.0

@@ -1,7 +1,7 @@
 """What a change of a Slurm parameter needs to take effect, and what it does to jobs. Pure: a table of exceptions, each with its source.
 
 The rule: changes take effect with `scontrol reconfigure`, unless slurm.conf(5) says otherwise. Here a reconfigure also leaves a new
-slurmctld process (docs/design.md, "Files, and how slurmctld reads them"), so MaxJobCount and its like need no restart.
+slurmctld process (docs/explain/slurm-facts.md, "Files, and how slurmctld reads them"), so MaxJobCount and its like need no restart.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from enum import Enum
 from slurm.conf import SIZE_KEYS, known
 
 MANUAL = "slurm.conf(5) of 26.05"
-MEASURED = "measured on 26.05.5: docs/design.md, section 6"
+MEASURED = "measured on 26.05.5: docs/explain/slurm-facts.md"
 
 
 class Need(Enum):

@@ -10,7 +10,7 @@ from typing import Any
 from changes.steps import Step
 from names import annotations
 
-_CLASS_REMEDY = 'Set it back; docs/storage.md, "Another storage class", has more'
+_CLASS_REMEDY = 'Set it back; docs/operate/storage.md, "Another storage class", has more'
 _CLAIMS = "volumeClaimTemplates"
 
 

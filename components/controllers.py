@@ -24,7 +24,7 @@ COMPONENT = "nodeset-controller"
 _EC2_TOKEN_PATH = "/etc/slipway/ec2"  # noqa: S105 - a folder
 _REPLICAS = 2
 _MEMORY = "2Gi"
-"""Many times what 5,000 nodes with 10,000 pods take (155 MB: docs/design.md, section 4)."""
+"""Many times what 5,000 nodes with 10,000 pods take (155 MB: docs/explain/architecture.md)."""
 
 
 class Controllers(pulumi.ComponentResource):

@@ -19,7 +19,7 @@ from names import ports
 COMPONENT = "ec2"
 """Tail of its objects' names: `<cluster>-ec2`."""
 _MEMORY = "512Mi"
-"""boto3 with a client takes 50 MiB, the rest of the program as much again (docs/design.md, section 4)."""
+"""boto3 with a client takes 50 MiB, the rest of the program as much again (docs/explain/architecture.md)."""
 _TOKEN_PATH = "/etc/slipway/token"  # noqa: S105 - a folder
 _POD_IDENTITY = ("169.254.170.23/32", "fd00:ec2::23/128")
 """Where EKS Pod Identity's agent listens on each machine, on port 80. Source: EKS User Guide, "Set up the Pod Identity Agent"."""

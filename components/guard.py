@@ -13,7 +13,7 @@ from controllers.guard.settings import Settings, to_environment
 COMPONENT = "guard"
 """Tail of its objects' names: `<cluster>-guard`."""
 _MEMORY = "256Mi"
-"""Five times what it takes for the dev stack (docs/design.md, section 4)."""
+"""Five times what it takes for the dev stack (docs/explain/architecture.md)."""
 
 
 class Guard(pulumi.ComponentResource):

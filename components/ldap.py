@@ -1,6 +1,6 @@
 """Users from LDAP: a small program that asks the directory, and the folder on the shared volume from which all pods read users and groups.
 
-What it does is in programs/ldap_sync; why it is one program and not a daemon in each pod, in docs/decisions. Needs a shared volume
+What it does is in programs/ldap_sync; why it is one program and not a daemon in each pod, in docs/explain/decisions. Needs a shared volume
 that keeps owners, and whose own folder users cannot write to.
 """
 

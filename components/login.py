@@ -178,7 +178,7 @@ def _security_context(has_root: bool, has_admins: bool) -> Manifest:
     if not has_root:
         return _SSHD_CONTEXT
     return {
-        # A session gets a mount namespace and another root, which the runtimes' own profiles forbid. Source: docs/security.md.
+        # A session gets a mount namespace and another root, which the runtimes' own profiles forbid. Source: docs/explain/security.md.
         **_SSHD_CONTEXT,
         "allowPrivilegeEscalation": has_admins,
         "capabilities": {

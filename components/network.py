@@ -1,4 +1,4 @@
-"""Who may connect to which port: one table, of which the network policies are made. docs/security.md has it for people.
+"""Who may connect to which port: one table, of which the network policies are made. docs/explain/security.md has it for people.
 
 A policy says who may come in, never who may not. So a port that somebody needs whose address is not known is open to all: users' commands,
 the API server's proxy. The kubelet is always let in to the pods of its node, so the ports of probes are open to nobody. Policies add up: a

@@ -323,7 +323,7 @@ class NodeSet(TypedDict):
     checksBeforeJobs: NotRequired[list[str]]
     """Health checks that a machine has to pass before its node takes jobs of users, run as jobs, one after another. A machine passes them once; another machine of the node passes them again. For fixed sets. Type: list of string. Default: `[]` (none)."""
     machineCauses: NotRequired[list[MachineCause]]
-    """Which conditions and taints of Kubernetes nodes say something against the Slurm nodes on them. The first that matches decides; behind these stands the table of docs/remedies.md. Type: list of MachineCause. Default: `[]` (that table alone)."""
+    """Which conditions and taints of Kubernetes nodes say something against the Slurm nodes on them. The first that matches decides; behind these stands the table of docs/operate/remedies.md. Type: list of MachineCause. Default: `[]` (that table alone)."""
     placement: NotRequired[str]
     """Pinned: a node returns to the Kubernetes node where it first ran, as long as that exists. Any: wherever there is room. Type: one of `Any`, `Pinned`. Default: `Any`."""
     volumeClaims: NotRequired[list[VolumeClaim]]
@@ -600,7 +600,7 @@ class User(TypedDict):
     shell: NotRequired[str]
     """Login shell. Type: string (a plain absolute path, without spaces, `..` or a slash at the end). Default: `/bin/bash`."""
     admin: NotRequired[bool]
-    """True: the user may run anything as root with `sudo` in a login session, such as the installation of packages into the current version of `storage.root`, for everybody. For people whom you trust with root on the machines of login pods and workers; see docs/security.md. Type: true or false. Default: `false`."""
+    """True: the user may run anything as root with `sudo` in a login session, such as the installation of packages into the current version of `storage.root`, for everybody. For people whom you trust with root on the machines of login pods and workers; see docs/explain/security.md. Type: true or false. Default: `false`."""
 
 
 class Ldap(TypedDict):
@@ -914,7 +914,7 @@ class Backup(TypedDict):
 
 
 class Keys(TypedDict):
-    """Generations of the cluster's keys: one more makes a new key; 1 again makes none. docs/accounting.md says what restarts; jobs run on."""
+    """Generations of the cluster's keys: one more makes a new key; 1 again makes none. docs/operate/accounting.md says what restarts; jobs run on."""
 
     munge: NotRequired[int]
     """Generation of the munge key, with which Slurm's daemons and clients authenticate. Type: integer, 1 to 1,000. Default: `1`."""
@@ -923,7 +923,7 @@ class Keys(TypedDict):
     database: NotRequired[int]
     """Generation of the accounting database's password; for an external one, raise it when its Secret has changed. Type: integer, 1 to 1,000. Default: `1`."""
     keep: NotRequired[list[str]]
-    """Keys that stay as they are in the cluster, whatever their generation; the preview says so, and docs/pulumi.md which stacks need it. Type: list, each one of `munge`, `jwt`. Default: `[]`."""
+    """Keys that stay as they are in the cluster, whatever their generation; the preview says so, and docs/start/pulumi.md which stacks need it. Type: list, each one of `munge`, `jwt`. Default: `[]`."""
     spreadS: NotRequired[int]
     """Time in which all kubelets bring a changed Secret to their pods, in seconds: twice their syncFrequency, which is a minute by default. Type: integer, 10 to 240. Unit: seconds. Default: `120`."""
 
@@ -934,7 +934,7 @@ class HealthCheck(TypedDict):
     name: str
     """Name of the check, and part of its CronJob's name. Type: string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 20 characters). Required."""
     check: str
-    """What the check looks at. It fails in these cases. disk: `/`, the jobs' `/tmp` or slurmd's folder is full or read-only. memory: memory is missing, is in use on an idle node, or has errors. clock: the clock differs from slurmctld's. gpu: GPUs are missing, have memory errors, are too hot, are held back by the hardware, use less of PCIe under load than they can, are not in the NVLink fabric, or are used by processes of no job. mounts: `/home` or a folder of `storage.mounts` is not mounted, or does not answer. processes: processes hang in the kernel (state D), as on a disk or mount that does not answer. kernel: the kernel's log has a fault. network: InfiniBand, RoCE or EFA ports are down, missing or slow, lose their link, or count errors; an Ethernet bond is down or lacks a port. nvme: an NVMe disk is not live, or an array (md) lacks a disk. pcie: a GPU, network card or NVMe disk uses fewer lanes, or a lower speed, than both ends can. shm: users without a process on the node have files in `/dev/shm`. command: a command of yours ends with 1. stream: memory is slow: STREAM's Copy, by all CPUs. storage: a folder of `folders` is slow to write with fsync, or to read, or gives back other data. mpi: the network between nodes is slow, late or wrong. nccl: an all-reduce between GPUs is slow or wrong, in one node or over several. dcgm: NVIDIA's diagnostics fail a test. burn: a GPU under full load computes wrong, dies, or is slower than its neighbours. ib: an InfiniBand or RoCE port is slow between nodes. nccl, dcgm, burn and ib run programs of others, which have to be in the worker: see docs/health.md. Type: one of `disk`, `memory`, `clock`, `gpu`, `mounts`, `processes`, `kernel`, `network`, `nvme`, `pcie`, `shm`, `command`, `stream`, `storage`, `mpi`, `nccl`, `dcgm`, `burn`, `ib`. Required."""
+    """What the check looks at. It fails in these cases. disk: `/`, the jobs' `/tmp` or slurmd's folder is full or read-only. memory: memory is missing, is in use on an idle node, or has errors. clock: the clock differs from slurmctld's. gpu: GPUs are missing, have memory errors, are too hot, are held back by the hardware, use less of PCIe under load than they can, are not in the NVLink fabric, or are used by processes of no job. mounts: `/home` or a folder of `storage.mounts` is not mounted, or does not answer. processes: processes hang in the kernel (state D), as on a disk or mount that does not answer. kernel: the kernel's log has a fault. network: InfiniBand, RoCE or EFA ports are down, missing or slow, lose their link, or count errors; an Ethernet bond is down or lacks a port. nvme: an NVMe disk is not live, or an array (md) lacks a disk. pcie: a GPU, network card or NVMe disk uses fewer lanes, or a lower speed, than both ends can. shm: users without a process on the node have files in `/dev/shm`. command: a command of yours ends with 1. stream: memory is slow: STREAM's Copy, by all CPUs. storage: a folder of `folders` is slow to write with fsync, or to read, or gives back other data. mpi: the network between nodes is slow, late or wrong. nccl: an all-reduce between GPUs is slow or wrong, in one node or over several. dcgm: NVIDIA's diagnostics fail a test. burn: a GPU under full load computes wrong, dies, or is slower than its neighbours. ib: an InfiniBand or RoCE port is slow between nodes. nccl, dcgm, burn and ib run programs of others, which have to be in the worker: see docs/reference/checks.md. Type: one of `disk`, `memory`, `clock`, `gpu`, `mounts`, `processes`, `kernel`, `network`, `nvme`, `pcie`, `shm`, `command`, `stream`, `storage`, `mpi`, `nccl`, `dcgm`, `burn`, `ib`. Required."""
     command: NotRequired[list[str]]
     """With `check: command`: the command, run on each node in the worker's pod: in the context job as Slurm's user, with all of the node's GPUs, and beside jobs as root. Only root may own and change it. Exit code 0: passed. 1: failed, and the last line printed says what was found. All else: unknown. With nccl, dcgm, burn and ib: the program that is run instead of all_reduce_perf, dcgmi, gpu_burn or ib_write_bw, with arguments that come before those of the check. Type: list of string (one line of printable characters). Default: `[]`."""
     per: NotRequired[str]
@@ -942,11 +942,11 @@ class HealthCheck(TypedDict):
     folders: NotRequired[list[str]]
     """With `check: storage`: the folders that are written to and read from. Slurm's user needs to be able to write there. Type: list of string (a plain absolute path, without spaces, `..` or a slash at the end). Default: `[]` (/tmp)."""
     xids: NotRequired[list[int]]
-    """With `check: kernel`: Xids of NVIDIA's driver that count as GPU errors, beside those that docs/health.md lists. Type: list of integer, 1 to 2,147,483,647. Default: `[]`."""
+    """With `check: kernel`: Xids of NVIDIA's driver that count as GPU errors, beside those that docs/reference/checks.md lists. Type: list of integer, 1 to 2,147,483,647. Default: `[]`."""
     ignoredXids: NotRequired[list[int]]
     """With `check: kernel`: Xids that do not count. Type: list of integer, 1 to 2,147,483,647. Default: `[]`."""
     patterns: NotRequired[dict[str, str]]
-    """With `check: kernel`: further lines of the kernel's log that are a fault, as `name: regular expression`. The drain names the pattern and the line. The first 500 characters of a line are looked at, without names that users choose (docs/health.md). More than `maxPatterns` such lines fail the check. Type: mapping of string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 30 characters) to string (a regular expression of Python's that looks for a part of a line, without repeated groups, at most 200 characters). Default: `{}`."""
+    """With `check: kernel`: further lines of the kernel's log that are a fault, as `name: regular expression`. The drain names the pattern and the line. The first 500 characters of a line are looked at, without names that users choose (docs/reference/checks.md). More than `maxPatterns` such lines fail the check. Type: mapping of string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 30 characters) to string (a regular expression of Python's that looks for a part of a line, without repeated groups, at most 200 characters). Default: `{}`."""
     after: NotRequired[list[str]]
     """Names of checks that come first: this one looks only at nodes that passed all of them when they last ran. Type: list of string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 20 characters). Default: `[]`."""
     budgetNodeMinutes: NotRequired[int]
@@ -974,7 +974,7 @@ class HealthCheck(TypedDict):
     passes: NotRequired[int]
     """Beside jobs: passes in a row that end a failure, so that a check that flaps drains its node once, and keeps it. As a job, one pass is enough. Type: integer, 1 to 100. Default: `3`."""
     settings: NotRequired[dict[str, int]]
-    """Limits of the check, which docs/health.md explains. disk: minFreeMiB (1024), minFreePercent (0). memory: minAvailablePercent (50), maxUncorrectableErrors (0), maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0), maxTemperatureC (90; 0: none), maxThrottled (0), maxIdleMemoryMiB (1024, as a job), minNvlinks (0), maxForeignProcesses (0, beside jobs). mounts: maxAnswerS (20). processes: maxStuck (0), stuckS (10). kernel: maxAgeS (3600; 0: since the machine started), maxGpuErrors (0), maxMemoryErrors (0), maxPcieErrors (0), maxDiskErrors (0), maxFilesystemErrors (0), maxLinkDowns (3), maxHungTasks (3), maxOoms (0), maxPatterns (0). network: minPorts (0), maxPortsDown (0), minRateGbps (0: none), maxLinkDowns (3), maxSymbolErrors (100), maxIcrcErrors (100), maxSequenceErrors (0: none), maxAckTimeouts (10000; 0: none), maxDrops (10000; 0: none), maxRetransmitTimeouts (10000; 0: none), maxRemoteFaults (10000; 0: none), windowS (3600), minBondPorts (0), maxBondPortsDown (0). nvme: minDisks (0), maxDegraded (0). pcie: maxNarrow (0), maxSlow (0). shm: maxLeftoverMiB (1024). stream: minBandwidthMBs (1000), arrayMiB (64, twice for each CPU), seconds (5). storage: sizeMiB (64), minWriteMBs (10), minReadMBs (10), maxFsyncMs (0: none). mpi: minBandwidthMBs (0), maxLatencyUs (0: none), minShareOfMedianPercent (50), messageKiB (1024), seconds (2), rounds (1). nccl: minBusBandwidthGBs (by the machine catalogue; 0: none), minShareOfMedianPercent (50), messageMiB (1024), rounds (1). dcgm: level (2, of `dcgmi diag`, 1 to 4). burn: seconds (60), minShareOfMedianPercent (80). ib: minRateGbps (0: none), minShareOfRatePercent (80), seconds (2 for each port), rounds (1). Without minBusBandwidthGBs a limit comes from the machine catalogue, where the pool names a machine of it: for one node two thirds of what the model's NVLink carries, between nodes with EFA half of the network's bandwidth. Type: mapping of string (the name of a limit, such as minFreeMiB, at most 64 characters) to integer, 0 to 2,147,483,647. Default: `{}` (the values in parentheses)."""
+    """Limits of the check, which docs/reference/checks.md explains. disk: minFreeMiB (1024), minFreePercent (0). memory: minAvailablePercent (50), maxUncorrectableErrors (0), maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0), maxTemperatureC (90; 0: none), maxThrottled (0), maxIdleMemoryMiB (1024, as a job), minNvlinks (0), maxForeignProcesses (0, beside jobs). mounts: maxAnswerS (20). processes: maxStuck (0), stuckS (10). kernel: maxAgeS (3600; 0: since the machine started), maxGpuErrors (0), maxMemoryErrors (0), maxPcieErrors (0), maxDiskErrors (0), maxFilesystemErrors (0), maxLinkDowns (3), maxHungTasks (3), maxOoms (0), maxPatterns (0). network: minPorts (0), maxPortsDown (0), minRateGbps (0: none), maxLinkDowns (3), maxSymbolErrors (100), maxIcrcErrors (100), maxSequenceErrors (0: none), maxAckTimeouts (10000; 0: none), maxDrops (10000; 0: none), maxRetransmitTimeouts (10000; 0: none), maxRemoteFaults (10000; 0: none), windowS (3600), minBondPorts (0), maxBondPortsDown (0). nvme: minDisks (0), maxDegraded (0). pcie: maxNarrow (0), maxSlow (0). shm: maxLeftoverMiB (1024). stream: minBandwidthMBs (1000), arrayMiB (64, twice for each CPU), seconds (5). storage: sizeMiB (64), minWriteMBs (10), minReadMBs (10), maxFsyncMs (0: none). mpi: minBandwidthMBs (0), maxLatencyUs (0: none), minShareOfMedianPercent (50), messageKiB (1024), seconds (2), rounds (1). nccl: minBusBandwidthGBs (by the machine catalogue; 0: none), minShareOfMedianPercent (50), messageMiB (1024), rounds (1). dcgm: level (2, of `dcgmi diag`, 1 to 4). burn: seconds (60), minShareOfMedianPercent (80). ib: minRateGbps (0: none), minShareOfRatePercent (80), seconds (2 for each port), rounds (1). Without minBusBandwidthGBs a limit comes from the machine catalogue, where the pool names a machine of it: for one node two thirds of what the model's NVLink carries, between nodes with EFA half of the network's bandwidth. Type: mapping of string (the name of a limit, such as minFreeMiB, at most 64 characters) to integer, 0 to 2,147,483,647. Default: `{}` (the values in parentheses)."""
 
 
 class Maintenance(TypedDict):
@@ -997,7 +997,7 @@ class Maintenance(TypedDict):
 
 
 class Ec2(TypedDict):
-    """A program that reads scheduled events and status checks of the machines from EC2, and reboots and replaces machines where a node set says `remedies.machines: EC2`. docs/remedies.md has the IAM policy that it needs."""
+    """A program that reads scheduled events and status checks of the machines from EC2, and reboots and replaces machines where a node set says `remedies.machines: EC2`. docs/operate/remedies.md has the IAM policy that it needs."""
 
     region: str
     """Region of the machines. Type: string (a region of AWS, at most 32 characters). Required."""
@@ -1033,7 +1033,7 @@ class Smtp(TypedDict):
 
 
 class NewsReceiver(TypedDict):
-    """Whom the cluster tells of jobs and nodes: a webhook, or mail addresses. docs/notifications.md shows what arrives."""
+    """Whom the cluster tells of jobs and nodes: a webhook, or mail addresses. docs/operate/notifications.md shows what arrives."""
 
     name: str
     """Name of the receiver. Type: string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 20 characters). Required."""
@@ -1082,7 +1082,7 @@ class Receiver(TypedDict):
 
 
 class Thresholds(TypedDict):
-    """When an alert is one. Each alert's section in docs/runbooks.md names its threshold."""
+    """When an alert is one. Each alert's section in docs/operate/runbooks.md names its threshold."""
 
     readingAgeS: NotRequired[int]
     """Age from which a reading of Slurm is too old, in seconds: SlurmReadingOld. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `120`."""
@@ -1139,7 +1139,7 @@ class Monitoring(TypedDict):
     thresholds: NotRequired[Thresholds]
     """When an alert is one. Type: Thresholds. Default: those of its keys."""
     runbooks: NotRequired[str]
-    """Address of the page that alerts link to. Type: string (one line of printable characters). Default: the path docs/runbooks.md."""
+    """Address of the page that alerts link to. Type: string (one line of printable characters). Default: the path docs/operate/runbooks.md."""
     without: NotRequired[list[str]]
     """Names of alerts that are left out. Type: list of string (one line of printable characters). Default: `[]`."""
     dashboards: NotRequired[Dashboards]
@@ -1147,7 +1147,7 @@ class Monitoring(TypedDict):
 
 
 class Page(TypedDict):
-    """A read-only web page of the cluster for people without Grafana, as the Service `<cluster>-page`. It asks nobody who they are: reach it through an ssh tunnel, or put an OIDC proxy in front (docs/page.md)."""
+    """A read-only web page of the cluster for people without Grafana, as the Service `<cluster>-page`. It asks nobody who they are: reach it through an ssh tunnel, or put an OIDC proxy in front (docs/operate/page.md)."""
 
     hide: NotRequired[list[str]]
     """What the page leaves out, for everybody: names and users of jobs, or nodes. What PrivateData in `slurm.settings` hides is left out in any case. Type: list, each one of `jobs`, `nodes`. Default: `[]` (nothing more)."""
@@ -1171,7 +1171,7 @@ class PriorityWeights(TypedDict):
 
 
 class Containers(TypedDict):
-    """Containers of jobs: `srun --container-image` and its kin (docs/containers.md)."""
+    """Containers of jobs: `srun --container-image` and its kin (docs/use/containers.md)."""
 
     cacheMiB: NotRequired[int]
     """Room for unpacked images on each node, of all users together, in MiB. To stay within it, images that no job uses are removed before a pull, those first that were used longest ago, whoever's they are. Type: integer, 1 to 999,999,999. Unit: MiB. Default: `51200`."""

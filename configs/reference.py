@@ -1,4 +1,4 @@
-"""Generates docs/reference.md, docs/stack.schema.json, configs/cluster_args.py and the table in docs/health.md from the models.
+"""Generates docs/reference/stack-file.md with its schema, the table in checks.md beside it, and configs/cluster_args.py from the models.
 
 `python -m configs.reference write` writes them; `check` reports which are out of date.
 """
@@ -16,9 +16,9 @@ from configs.models import check_texts
 from configs.models.cluster import Cluster
 from configs.schema import KEY, flow, key_of, models_in, stack_schema
 
-PAGE = "docs/reference.md"
-SCHEMA = "docs/stack.schema.json"
-HEALTH = "docs/health.md"
+PAGE = "docs/reference/stack-file.md"
+SCHEMA = "docs/reference/stack.schema.json"
+CHECKS = "docs/reference/checks.md"
 ARGUMENTS = "configs/cluster_args.py"
 ROOT = Path(__file__).parents[1]
 
@@ -28,13 +28,13 @@ _TABLE_ENDS = "<!-- The end of the table. -->"
 _OPENING = """\
 # Keys of a stack file
 
-Look up any key of `Pulumi.<stack>.yaml` here: its type, unit, default and an example. Let an editor
-complete and check the keys as you type: any editor with the YAML language server (in VS Code, the
-extension YAML) does so when the first line of the file is
+For platform teams: look up any key of `Pulumi.<stack>.yaml`: its type, unit, default and an
+example. Let an editor complete and check the keys as you type: any editor with the YAML language
+server (in VS Code, the extension YAML) does so when the first line of the file is
 
-    # yaml-language-server: $schema=docs/stack.schema.json
+    # yaml-language-server: $schema=docs/reference/stack.schema.json
 
-where the path is that of `docs/stack.schema.json` relative to the stack file. The schema refuses
+where the path is that of `docs/reference/stack.schema.json` relative to the stack file. The schema refuses
 unknown keys, values of another type and values out of range.
 
 All paths below start at `slipway:cluster`, and `[]` stands for each item of a list:
@@ -70,7 +70,7 @@ def files(root: Path) -> dict[str, str]:
         PAGE: reference(schema),
         SCHEMA: json.dumps(schema, indent=1, ensure_ascii=False) + "\n",
         ARGUMENTS: typed_dicts.module(schema["definitions"]),
-        HEALTH: _with_table((root / HEALTH).read_text()),
+        CHECKS: _with_table((root / CHECKS).read_text()),
     }
 
 
@@ -79,7 +79,7 @@ def _with_table(page: str) -> str:
     before, begin, after_begin = page.partition(_TABLE_BEGINS)
     _old, end, after = after_begin.partition(_TABLE_ENDS)
     if not (begin and end):
-        raise ValueError(f"{HEALTH}: the table of checks belongs between the lines {_TABLE_BEGINS!r} and {_TABLE_ENDS!r}.")
+        raise ValueError(f"{CHECKS}: the table of checks belongs between the lines {_TABLE_BEGINS!r} and {_TABLE_ENDS!r}.")
     return "".join((before, begin, "\n\n", check_texts.table(), "\n", end, after))
 
 

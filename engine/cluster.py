@@ -34,7 +34,8 @@ _IMMUTABLE = ("immutable", "updates to statefulset spec", "may not change", "can
 _CLI = 'conflict with "pulumi-kubernetes'
 _CLIS = (
     "The Pulumi CLI deployed namespace {namespace} (its provider manages fields of the objects); nothing was changed. Use one of the two "
-    "in a namespace: pulumi up, or after pulumi destroy this command. docs/pulumi.md says more. --force-conflicts takes the objects over."
+    "in a namespace: pulumi up, or after pulumi destroy this command. docs/start/pulumi.md says more. --force-conflicts takes the objects "
+    "over."
 )
 _RESIZES = {"must support resize": GROW_REMEDY, "can not be less than status.capacity": SHRINK_REMEDY}
 """What the API server says of a disk's size that it will not make, and what to do."""

@@ -86,7 +86,7 @@ def _say_claim(name: str, names: Iterable[str]) -> str:
 
 def _say_folder(path: str, nodes: Sequence[str]) -> str:
     where = f"is a folder of each node alone, and the pods that share it may run on {len(nodes)} nodes ({_few(nodes)})"
-    return f"hostPath {path} {where}. Give the volume another source (docs/storage.md)."
+    return f"hostPath {path} {where}. Give the volume another source (docs/operate/storage.md)."
 
 
 def _for(names: Iterable[str]) -> str:

@@ -63,7 +63,7 @@ PODS: Mapping[tuple[str, str], Exempt] = {
     ("slurmdbd", "archive-folders"): Exempt("gives the folder of archives to Slurm's user", _ROOT, _GIVES_FOLDERS),
     ("identity", "prepare"): Exempt("gives a folder of the shared volume to the user of this pod", _ROOT, _GIVES_FOLDERS),
 }
-"""By the component and the container's name. Sources: docs/security.md, and the comments beside each security context."""
+"""By the component and the container's name. Sources: docs/explain/security.md, and the comments beside each security context."""
 
 HOST_PATHS: Mapping[str, str] = {
     "shared-root": "the stack file names a folder that all nodes have: storage.sharedRoot.hostPath",

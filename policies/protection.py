@@ -48,6 +48,6 @@ def _retains(resource: Resource) -> bool:
 RULE = Rule(
     "protected-state",
     "With deletionProtection, every part that holds data is protected, and its claims are retained.",
-    "docs/design.md, section 4: storage, accounting database and keys are protected when deletionProtection is on.",
+    "docs/explain/architecture.md: storage, accounting database and keys are protected when deletionProtection is on.",
     check,
 )

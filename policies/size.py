@@ -66,13 +66,13 @@ def _numbered(resources: Sequence[Resource]) -> dict[tuple[str, str], list[Resou
 COUNT = Rule(
     "fewer-than-500-resources",
     f"A stack has fewer than {MOST_RESOURCES} resources.",
-    "docs/design.md, section 4: a preview stays quick and readable.",
+    "docs/explain/architecture.md: a preview stays quick and readable.",
     check_count,
     is_for_all=True,
 )
 PER_NODE = Rule(
     "nothing-per-node",
     "No resource belongs to one node: a stack is O(node sets), never O(nodes).",
-    "docs/design.md, section 1.",
+    "docs/explain/architecture.md, Three sentences that decide everything.",
     check_per_node,
 )

@@ -1,4 +1,4 @@
-"""The format of log lines in our pods: a JSON object on stdout (docs/logs.md). Never raises: no daemon may end over its log.
+"""The format of log lines in our pods: a JSON object on stdout (docs/operate/logs.md). Never raises: no daemon may end over its log.
 
 `time` (RFC 3339, UTC, milliseconds), `level`, `cluster`, `node`, `daemon`, `job` and `step` if known, further keys, `message` last.
 """

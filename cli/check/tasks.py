@@ -192,7 +192,7 @@ def _container(facts: Facts) -> Task | Row:
     title = "container"
     first = next((each for each in facts.node_sets if each.up), None)
     if "container-image" not in facts.tools:
-        return Row(title, None, "srun has no --container-image", "docs/containers.md says what containers need.")
+        return Row(title, None, "srun has no --container-image", "docs/use/containers.md says what containers need.")
     if lacking := [tool for tool in ("gcc", "mksquashfs") if tool not in facts.tools]:
         return Row(title, None, f"the root has no {lacking[0]} to make an image with")
     if first is None:
@@ -229,7 +229,7 @@ def _meaning(task: Task, result: Result, user: str) -> tuple[str, str]:
         return _judge_nccl(task, result)
     if task.name == "mpi":
         right = "ranks 2 sum 3" in result.output
-        return _last(result.output), "" if right else "The ranks did not find each other. docs/troubleshooting.md has a section on MPI."
+        return _last(result.output), "" if right else "The ranks did not find each other: docs/use/troubleshooting.md, MPI."
     if task.name == "container":
         right = "file of the image" in result.output
         return ("a step ran in an image" if right else _last(result.output)), "" if right else "The step did not run in its image."

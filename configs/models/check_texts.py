@@ -1,4 +1,4 @@
-"""What docs/reference.md and docs/health.md say of the kinds of health checks, from their rows (programs/node_checks/kinds.py)."""
+"""What the pages docs/reference/stack-file.md and docs/reference/checks.md say of health checks: from programs/node_checks/kinds.py."""
 
 from collections.abc import Iterable, Iterator
 
@@ -15,7 +15,7 @@ def kinds() -> str:
     """What each kind fails at, and which of them need a program of others."""
     each = " ".join(f"{name}: {check.fails_where}." for name, check in KINDS.items())
     others = [name for name, check in KINDS.items() if check.takes_command and name != "command"]
-    return f"{each} {listed(others)} run programs of others, which have to be in the worker: see docs/health.md."
+    return f"{each} {listed(others)} run programs of others, which have to be in the worker: see docs/reference/checks.md."
 
 
 def causes() -> str:
@@ -39,7 +39,7 @@ def limits() -> str:
 
 
 def table() -> str:
-    """The table of docs/health.md: a line each."""
+    """The table of docs/reference/checks.md: a line each."""
     heads = ["| `check` | fails where | `settings`, with their defaults |", "|---|---|---|"]
     return "\n".join([*heads, *(f"| `{name}` | {_fails(check)} | {_cell(check)} |" for name, check in KINDS.items()), ""])
 

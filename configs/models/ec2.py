@@ -19,7 +19,7 @@ RoleArn = Annotated[
 
 class Ec2(Model):
     """A program that reads scheduled events and status checks of the machines from EC2, and reboots and replaces machines where a node set
-    says `remedies.machines: EC2`. docs/remedies.md has the IAM policy that it needs."""
+    says `remedies.machines: EC2`. docs/operate/remedies.md has the IAM policy that it needs."""
 
     region: Region
     """Region of the machines."""

@@ -46,7 +46,7 @@ def is_one_line(text: str) -> bool:
 
 @dataclass(frozen=True, eq=False)  # hashed as itself: it stands in types, and holds a mapping
 class Shown:
-    """What editors and docs/reference.md show of a type whose check is a function. Checks nothing itself."""
+    """What editors and docs/reference/stack-file.md show of a type whose check is a function. Checks nothing itself."""
 
     what: str
     """What a value is."""
@@ -58,7 +58,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Matching:
-    """The check of a text that a pattern describes, and what editors and docs/reference.md show of it."""
+    """The check of a text that a pattern describes, and what editors and docs/reference/stack-file.md show of it."""
 
     pattern: str
     what: str

@@ -97,13 +97,13 @@ class HealthCheck(Model):
     """With `check: storage`: the folders that are written to and read from. Slurm's user needs to be able to write there. Default:
     /tmp."""
     xids: tuple[Positive, ...] = Field(default=(), examples=[[63, 94]])
-    """With `check: kernel`: Xids of NVIDIA's driver that count as GPU errors, beside those that docs/health.md lists."""
+    """With `check: kernel`: Xids of NVIDIA's driver that count as GPU errors, beside those that docs/reference/checks.md lists."""
     ignored_xids: tuple[Positive, ...] = Field(default=(), examples=[[119]])
     """With `check: kernel`: Xids that do not count."""
     patterns: dict[PatternName, LinePattern] = Field(default={}, examples=[{"thermal": "temperature above threshold"}])
     """With `check: kernel`: further lines of the kernel's log that are a fault, as `name: regular expression`. The drain names the pattern
     and the line. The first 500 characters of a line are looked at, without names that users
-    choose (docs/health.md). More than `maxPatterns` such lines fail the check."""
+    choose (docs/reference/checks.md). More than `maxPatterns` such lines fail the check."""
     after: tuple[CheckName, ...] = Field(default=(), examples=[["gpu"]])
     """Names of checks that come first: this one looks only at nodes that passed all of them when they last ran."""
     budget_node_minutes: Count | None = Field(default=None, ge=1, examples=[600])
@@ -148,9 +148,9 @@ class HealthCheck(Model):
     enough."""
     settings: dict[LimitName, Count] = Field(
         default={},
-        description=f"Limits of the check, which docs/health.md explains. {check_texts.limits()} Without minBusBandwidthGBs a limit comes "
-        "from the machine catalogue, where the pool names a machine of it: for one node two thirds of what the model's NVLink carries, "
-        "between nodes with EFA half of the network's bandwidth. Default: the values in parentheses.",
+        description=f"Limits of the check, which docs/reference/checks.md explains. {check_texts.limits()} Without minBusBandwidthGBs a "
+        "limit comes from the machine catalogue, where the pool names a machine of it: for one node two thirds of what the model's NVLink "
+        "carries, between nodes with EFA half of the network's bandwidth. Default: the values in parentheses.",
     )
 
 

@@ -8,8 +8,8 @@ from configs.models.fields import AtMost, Model, Positive, Whole
 
 
 class Keys(Model):
-    """Generations of the cluster's keys: one more makes a new key; 1 again makes none. docs/accounting.md says what restarts; jobs run
-    on."""
+    """Generations of the cluster's keys: one more makes a new key; 1 again makes none. docs/operate/accounting.md says what restarts; jobs
+    run on."""
 
     munge: Annotated[Positive, AfterValidator(AtMost(1000))] = Field(default=1, examples=[2])
     """Generation of the munge key, with which Slurm's daemons and clients authenticate."""
@@ -18,7 +18,7 @@ class Keys(Model):
     database: Annotated[Positive, AfterValidator(AtMost(1000))] = Field(default=1, examples=[2])
     """Generation of the accounting database's password; for an external one, raise it when its Secret has changed."""
     keep: tuple[Literal["munge", "jwt"], ...] = ()
-    """Keys that stay as they are in the cluster, whatever their generation; the preview says so, and docs/pulumi.md which stacks need
+    """Keys that stay as they are in the cluster, whatever their generation; the preview says so, and docs/start/pulumi.md which stacks need
     it."""
     spread_s: Annotated[Whole, Field(ge=10, le=240)] = 120
     """Time in which all kubelets bring a changed Secret to their pods, in seconds: twice their syncFrequency, which is a minute by

@@ -52,7 +52,7 @@ class Receiver(Model):
 
 
 class Thresholds(Model):
-    """When an alert is one. Each alert's section in docs/runbooks.md names its threshold."""
+    """When an alert is one. Each alert's section in docs/operate/runbooks.md names its threshold."""
 
     reading_age_s: Seconds = Field(default=120, examples=[300])
     """Age from which a reading of Slurm is too old, in seconds: SlurmReadingOld."""
@@ -109,8 +109,8 @@ class Monitoring(Model):
     """With Operator: labels by which its Prometheus selects the objects."""
     thresholds: Thresholds = Thresholds()
     """When an alert is one."""
-    runbooks: Line | None = Field(default=None, examples=["https://git.example.com/team/slipway/docs/runbooks.md"])
-    """Address of the page that alerts link to. Default: the path docs/runbooks.md."""
+    runbooks: Line | None = Field(default=None, examples=["https://git.example.com/team/slipway/docs/operate/runbooks.md"])
+    """Address of the page that alerts link to. Default: the path docs/operate/runbooks.md."""
     without: tuple[Line, ...] = Field(default=(), examples=[["GpuHoursWasted"]])
     """Names of alerts that are left out."""
     dashboards: Dashboards = Dashboards()

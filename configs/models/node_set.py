@@ -239,7 +239,7 @@ class NodeSet(Model):
         default=(), examples=[[{"condition": "FabricDegraded", "kind": "hardware", "wish": "replace"}]]
     )
     """Which conditions and taints of Kubernetes nodes say something against the Slurm nodes on them. The first that matches decides;
-    behind these stands the table of docs/remedies.md. Default: that table alone."""
+    behind these stands the table of docs/operate/remedies.md. Default: that table alone."""
     placement: Literal["Any", "Pinned"] = "Any"
     """Pinned: a node returns to the Kubernetes node where it first ran, as long as that exists. Any: wherever there is room."""
     volume_claims: tuple[VolumeClaim, ...] = ()

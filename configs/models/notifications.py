@@ -41,7 +41,7 @@ NewsName = Annotated[StrictStr, AfterValidator(dns_label(20, "vision-chat"))]
 
 
 class NewsReceiver(Model):
-    """Whom the cluster tells of jobs and nodes: a webhook, or mail addresses. docs/notifications.md shows what arrives."""
+    """Whom the cluster tells of jobs and nodes: a webhook, or mail addresses. docs/operate/notifications.md shows what arrives."""
 
     name: NewsName
     """Name of the receiver."""

@@ -12,7 +12,7 @@ Hideable = Literal["jobs", "nodes"]
 
 class Page(Model):
     """A read-only web page of the cluster for people without Grafana, as the Service `<cluster>-page`. It asks nobody who they are: reach
-    it through an ssh tunnel, or put an OIDC proxy in front (docs/page.md)."""
+    it through an ssh tunnel, or put an OIDC proxy in front (docs/operate/page.md)."""
 
     hide: tuple[Hideable, ...] = Field(default=(), examples=[["jobs"]])
     """What the page leaves out, for everybody: names and users of jobs, or nodes. What PrivateData in `slurm.settings` hides is left out

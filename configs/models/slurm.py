@@ -40,7 +40,7 @@ RegistryPath = Annotated[
 
 
 class Containers(Model):
-    """Containers of jobs: `srun --container-image` and its kin (docs/containers.md)."""
+    """Containers of jobs: `srun --container-image` and its kin (docs/use/containers.md)."""
 
     cache_mib: MiB = Field(default=51_200, le=999_999_999, examples=[204_800])
     """Room for unpacked images on each node, of all users together, in MiB. To stay within it, images that no job uses are removed before a

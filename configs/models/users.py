@@ -40,4 +40,4 @@ class User(Model):
     admin: Flag = False
     """True: the user may run anything as root with `sudo` in a login session, such as the installation of packages into the current
     version of `storage.root`, for everybody. For people whom you trust with root on the machines of login pods and workers; see
-    docs/security.md."""
+    docs/explain/security.md."""

@@ -10,7 +10,7 @@ from configs.models.fields import camel
 from configs.models.monitoring import Monitoring, Thresholds
 from configs.yaml_text import parse_yaml
 
-RUNBOOKS = "docs/runbooks.md"
+RUNBOOKS = "docs/operate/runbooks.md"
 """Where each alert has a section, unless the config says where the page is published."""
 _TEMPLATE = Path(__file__).parent / "templates" / "alerts.yaml"
 

@@ -1,6 +1,6 @@
 """The dashboards: cluster, jobs, nodes and causes, GPUs, Slurm itself, our controllers. `{@}` is the selector of the cluster.
 
-Where the metrics come from: docs/observability.md.
+Where the metrics come from: docs/operate/observability.md.
 """
 
 from configs.render.panels import Dashboard, Panel, Query, render

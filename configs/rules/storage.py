@@ -104,7 +104,7 @@ def _check_disk(path: str, source: Source, cluster: Cluster) -> list[Fault]:
     """Only one machine at a time can mount a disk, so everything that mounts it must be on that machine."""
     if source.disk is None:
         return []
-    remedy = "Take a source that many nodes can mount (docs/storage.md)"
+    remedy = "Take a source that many nodes can mount (docs/operate/storage.md)"
     for at, pool in enumerate(cluster.node_pools):
         where = f"cluster.nodePools[{at}]"
         if pool.max > 1:

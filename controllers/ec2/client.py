@@ -22,7 +22,7 @@ _ID = re.compile(r"i-[0-9a-f]+")
 _NOT_DONE = ("Throttling", "ThrottlingException", "RequestLimitExceeded", "RequestThrottled")
 """Refusals that come with a status of 500 and more."""
 _NO_CREDENTIALS = "no AWS credentials: give cluster.ec2.roleArn (IRSA), or associate an IAM role with the ServiceAccount (EKS Pod Identity)"
-_ROLE = "Look at the IAM role of this program's ServiceAccount: docs/remedies.md has what it needs."
+_ROLE = "Look at the IAM role of this program's ServiceAccount: docs/operate/remedies.md has what it needs."
 T = TypeVar("T")
 
 

@@ -146,7 +146,8 @@ class Source:
             return [str(error)]
         if missing:
             return [
-                f"the IAM role does not allow {', '.join(missing)}{f' of {instance}' if instance else ''}: docs/remedies.md has its policy"
+                f"the IAM role does not allow {', '.join(missing)}{f' of {instance}' if instance else ''}: "
+                "docs/operate/remedies.md has its policy"
             ]
         self._unproven -= proven
         return []

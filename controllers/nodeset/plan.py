@@ -1,4 +1,4 @@
-"""Decides what to do for one set, from one observation of it. Pure. The laws of docs/design.md section 5 are in `plans`."""
+"""Decides what to do for one set, from one observation of it. Pure. The laws of docs/explain/laws.md are in `plans`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The request for a step on a machine, which the NodeSet controller posts to our program for EC2 and to webhooks: docs/remedies.md."""
+"""Requests for steps on machines, which the NodeSet controller posts to the program for EC2 and webhooks: docs/operate/remedies.md."""
 
 import msgspec
 

@@ -1,6 +1,6 @@
 """slurmrestd's calls that controllers make, each with a deadline. The result is Slurm's answer or an error: never a guess.
 
-Source of what answers look like: measured on slurmrestd 26.05.5; docs/design.md, section 6. Jobs are not read from slurmrestd, which can
+Source of what answers look like: measured on slurmrestd 26.05.5; docs/explain/slurm-facts.md. Jobs are not read from slurmrestd, which can
 list only all of them, but from the program beside it: programs/running_jobs.
 """
 

@@ -1,7 +1,7 @@
 """Sidecar of slurmctld: when the kubelet swaps the files in /etc/slurm, it has slurmctld read them, and reports how far they are.
 
-`python3 -m programs.config_sync.run`, as SlurmUser. docs/design.md explains why files wait, why some nodes keep their size, and when
-slurmctld gets an earlier copy again.
+`python3 -m programs.config_sync.run`, as SlurmUser. docs/explain/slurm-facts.md explains why files wait, why some nodes keep their size,
+and when slurmctld gets an earlier copy again.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Jobs that slurmctld gave nodes without telling any node, and what becomes of them (docs/design.md). Pure.
+"""Jobs that slurmctld gave nodes without telling any node, and what becomes of them (docs/explain/slurm-facts.md). Pure.
 
 Unknown is busy. A job is left alone unless it has waited for longer than its nodes' prologs may take, all its nodes answer, and none of
 them knows any step of it: a node that was told has at least the extern step by then.

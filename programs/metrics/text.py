@@ -1,6 +1,6 @@
 """Prometheus' text format: families of samples, and bounded label values. Pure.
 
-Not `prometheus-client`: docs/design.md, Metrics, has the reason. Source: Prometheus' "Exposition formats", text format 0.0.4.
+Not `prometheus-client`: docs/explain/architecture.md, Metrics, has the reason. Source: Prometheus' "Exposition formats", text format 0.0.4.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

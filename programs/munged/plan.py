@@ -1,6 +1,6 @@
 """Decides when munged takes another key. Pure.
 
-munged reads its key at start. Pods with different keys must not talk, or slurmctld misses the end of jobs (docs/design.md, section 6).
+munged reads its key at start. Pods with different keys must not talk, or slurmctld misses the end of jobs (docs/explain/slurm-facts.md).
 So another key waits until programs/slurmctld has stopped slurmctld, once every kubelet had time to bring the key. All pods take it then.
 """
 

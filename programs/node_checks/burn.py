@@ -15,7 +15,7 @@ from typing import Any
 from .vendor import CannotRunError, Ended, find, hardware_fault, run
 
 _FOLDERS = ("/opt/gpu-burn",)
-_REMEDY = "install gpu-burn where the worker finds it (docs/health.md), as /opt/gpu-burn"
+_REMEDY = "install gpu-burn where the worker finds it (docs/reference/checks.md), as /opt/gpu-burn"
 _PROGRESS = re.compile(r"proc'd:(.*?)errors:(.*?)(?:temps:|$)")
 _SPEED = re.compile(r"(-?\d+) \((\d+) Gflop/s\)")
 _ERRORS = re.compile(r"(-?\d+)")

@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from .vendor import CannotRunError, Ended, find, hardware_fault, last_line, run
 
-_REMEDY = "install datacenter-gpu-manager where the worker finds it (docs/health.md)"
+_REMEDY = "install datacenter-gpu-manager where the worker finds it (docs/reference/checks.md)"
 _ROOTS = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
 """Of DCGM 4, and of 2 and 3."""
 _PASSED, _FAILED = "pass", "fail"

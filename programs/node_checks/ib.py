@@ -19,7 +19,7 @@ from .meeting import MEETING, Line, go_to_other, listen, wait_for_other
 from .network import read_ports
 from .vendor import CannotRunError, find, last_line
 
-_REMEDY = "install perftest where the worker finds it (docs/health.md)"
+_REMEDY = "install perftest where the worker finds it (docs/reference/checks.md)"
 _DEVICES = Path("/sys/class/infiniband")
 _MESSAGE = ("-s", "1048576", "-q", "2")
 """Large messages over two queue pairs: one pair with 64 KiB, perftest's default, may not fill a port of 400 Gbit/s

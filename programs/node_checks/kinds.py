@@ -1,6 +1,7 @@
 """The kinds of health checks, a row each. A new check is a program in this folder and a row here: CONTRIBUTING.md has the recipe.
 
-Models, rules and renderer in `configs`, docs/reference.md and the table in docs/health.md are made from these rows. Pods do not read them.
+Models, rules and renderer in `configs`, docs/reference/stack-file.md and the table in docs/reference/checks.md are made from these
+rows. Pods do not read them.
 """
 
 from collections.abc import Mapping
@@ -73,7 +74,7 @@ class Check:
     around_s: int = 0
     """Seconds that it takes beside these."""
     section: str = ""
-    """The section of docs/health.md with more about it."""
+    """The section of docs/reference/checks.md with more about it."""
 
     def limit_text(self, name: str) -> str:
         """A limit's default, as docs print it."""

@@ -15,7 +15,7 @@ from typing import Any
 from .vendor import CannotRunError, Ended, find, hardware_fault, run
 
 _FOLDERS = ("/opt/nccl-tests/build", "/opt/rccl-tests/build")
-_REMEDY = "install nccl-tests where the worker finds it (docs/health.md), built with MPI=1 for tests of several nodes"
+_REMEDY = "install nccl-tests where the worker finds it (docs/reference/checks.md), built with MPI=1 for tests of several nodes"
 _RANK = re.compile(r"^#?\s*Rank\s+\d+\b.*\bdevice\b", re.MULTILINE)
 _WRONG = re.compile(r"^#?\s*Out of bounds values\s*:\s*(\d+)\s+(OK|FAILED)", re.MULTILINE)
 _AVERAGE = re.compile(r"^#?\s*Avg bus bandwidth\s*:\s*([\d.]+)\s*$", re.MULTILINE)

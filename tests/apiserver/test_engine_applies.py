@@ -95,7 +95,7 @@ def test_namespace_of_the_pulumi_cli_is_refused_once_and_by_name(server: ApiServ
     said = small.run("preview", code=1)
     assert said.count("The Pulumi CLI deployed namespace") == 1
     assert f"namespace {namespace} (its provider manages fields of the objects); nothing was changed." in said
-    assert "docs/pulumi.md" in said
+    assert "docs/start/pulumi.md" in said
     assert "Apply failed" not in said
 
 

@@ -1,4 +1,4 @@
-"""`make bench`: the figures of docs/benchmarks.md, measured on this machine, printed one by one and written as JSON.
+"""`make bench`: the figures of docs/explain/benchmarks.md, measured on this machine, printed one by one and written as JSON.
 
 The cold one (`--cold`) runs in a fresh Debian of its own, with a fresh clone and empty caches: bare_machine.sh.
 """

@@ -1,4 +1,4 @@
-"""All benchmarks, in the order of docs/benchmarks.md's run, by what they need. `make test` runs each at its smallest size:
+"""All benchmarks, in the order of docs/explain/benchmarks.md's run, by what they need. `make test` runs each at its smallest size:
 `test_bench.py` of tests/unit/bench, tests/apiserver, tests/slurm and tests/cluster.
 """
 

@@ -1,7 +1,8 @@
 """The collector of metrics at thousands of nodes and jobs: time of a scrape, resident memory, and its share of a core at rest.
 
 The real program; scontrol and squeue are played: they print text as recorded, after as much processor time as the real ones take for it
-(0.07 s for 1,000 nodes, 0.2 s for 50,000 jobs: docs/design.md, section 6), so the share has all that the collector causes beside slurmctld.
+(0.07 s for 1,000 nodes, 0.2 s for 50,000 jobs: docs/explain/slurm-facts.md), so the share has all that the collector causes beside
+slurmctld.
 """
 
 import json

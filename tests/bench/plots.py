@@ -1,4 +1,4 @@
-"""The plots of docs/benchmarks.md, from .slipway/bench.json. `make bench` draws them; `python -m tests.bench.plots` draws them again."""
+"""The plots of docs/explain/benchmarks.md, from .slipway/bench.json. `make bench` draws them, and `python -m tests.bench.plots` alone."""
 
 # pyright: reportUnknownMemberType=false
 # matplotlib's own types leave its keyword arguments open.

@@ -52,7 +52,7 @@ def figure(name: str, promised: float | None, runs: Sequence[float], unit: str =
 
 @dataclass(frozen=True)
 class Benchmark(Generic[Size]):
-    """One benchmark: how it is measured, in which size for docs/benchmarks.md, and in which by `make test`."""
+    """One benchmark: how it is measured, in which size for docs/explain/benchmarks.md, and in which by `make test`."""
 
     name: str
     measure: Callable[[Size], Iterable[Figure]]

@@ -89,13 +89,13 @@ def _told(stack: DevStack) -> str:
 
 
 def _in_guide(said: str, heading: str) -> bool:
-    """True when docs/changes.md shows this part of a preview as it was printed, but for numbers of jobs and times."""
+    """True when docs/operate/changes.md shows this part of a preview as it was printed, but for numbers of jobs and times."""
     lines = said.splitlines()
     begin = next((at for at, line in enumerate(lines) if line.startswith(heading)), None)
     assert begin is not None, said
     end = next(at for at in range(begin, len(lines)) if not lines[at])
     part = "".join(f"    {line}\n" for line in lines[begin:end])
-    shown = _without_times(Path("docs/changes.md").read_text())
+    shown = _without_times(Path("docs/operate/changes.md").read_text())
     assert _without_times(part) in shown, part
     return True
 

@@ -1,4 +1,4 @@
-"""Containers of jobs on real Kubernetes: the commands of docs/containers.md, and MPI between the nodes. All else of containers is
+"""Containers of jobs on real Kubernetes: the commands of docs/use/containers.md, and MPI between the nodes. All else of containers is
 in tests/slurm/test_containers.py, with registries that fail and users who try too much.
 """
 
@@ -26,7 +26,7 @@ rm -r image
 """An image of one MPI program, with the libraries that it needs and nothing else."""
 
 
-PAGE = "docs/containers.md"
+PAGE = "docs/use/containers.md"
 PYTHON = entry("bin/python3", b"#!/bin/sh\necho Python 3 of the image\n", 0o755)
 APT = entry(
     "bin/apt-get",
@@ -46,8 +46,8 @@ def push(image: Path, target: str) -> str:
 
 @pytest.fixture
 def reader(stack: DevStack, registry: str, tmp_path: Path) -> Iterator[tuple[DevStack, dict[str, str]]]:
-    """The stack with what docs/containers.md assumes: images in a registry, and their files in the home. Beside it, what words of the page
-    stand for."""
+    """The stack with what docs/use/containers.md assumes: images in a registry, and their files in the home. Beside it, what words of the
+    page stand for."""
     digest = push(write_image(tmp_path / "torch", [base_layer("torch"), layer([PYTHON])]), f"{registry}/team/torch:24.10")
     push(write_image(tmp_path / "debian", [base_layer("debian"), layer([APT])]), f"{registry}/debian:13")
     settings = f'[[registry]]\nlocation = "{registry}"\ninsecure = true\n'

@@ -7,16 +7,18 @@ from tests.cluster.dev_stack import DevStack, eventually
 from tests.cluster.guides import commands, run
 
 ELSEWHERE = {
-    "docs/health.md": ("slipway check", "gpu-asked"),  # `make up` has just run it; no node is new
-    "docs/maintenance.md": ("python train.py", "worker-3", "gpu-3"),  # of a job; of other machines and nodes
-    "docs/node-sets.md": ("jobid=7", "worker-3", "burst-7", "gpu-asked", "gpu-3"),
+    "docs/start/first-day.md": ("slipway check", "slipway up"),  # `make up` has just run both
+    "docs/operate/health.md": ("slipway check", "gpu-asked"),  # `make up` has just run it; no node is new
+    "docs/operate/maintenance.md": ("python train.py", "worker-3", "gpu-3"),  # of a job; of other machines and nodes
+    "docs/operate/node-sets.md": ("worker-3", "burst-7", "gpu-3"),
+    "docs/reference/conditions.md": ("jobid=7", "gpu-asked"),
     # Of the own NFS server, which this kernel could not mount; and of a version that is not there.
-    "docs/storage.md": ("cluster-info dump", "create service clusterip", "kubectl taint", "dev-nfs-0", "--root-version="),
-    "docs/topology.md": ("nvlink",),
-    "docs/observability.md": ("port-forward",),  # it would not end
-    "docs/runbooks.md": ("dev-ec2",),  # the dev stack is not on EC2
-    "docs/logs.md": (),
-    "docs/accounting.md": ("/archive/", "dev-backup", "job/now", "state-backup", "delete pvc", "-c restore"),
+    "docs/operate/storage.md": ("cluster-info dump", "create service clusterip", "kubectl taint", "dev-nfs-0", "--root-version="),
+    "docs/operate/topology.md": ("nvlink",),
+    "docs/operate/observability.md": ("port-forward",),  # it would not end
+    "docs/operate/runbooks.md": ("dev-ec2",),  # the dev stack is not on EC2
+    "docs/operate/logs.md": (),
+    "docs/operate/accounting.md": ("/archive/", "dev-backup", "job/now", "state-backup", "delete pvc", "-c restore"),
 }
 
 
@@ -32,5 +34,5 @@ def test_commands_of_a_guide_work_as_they_stand(restored: DevStack, guide: str) 
         run(restored, command)
         if command.endswith("dev-slurmdbd --replicas=0"):
             restored.wait("pod/dev-slurmdbd-0", "--for=delete", deadline_s=180)
-    if guide == "docs/accounting.md":
+    if guide == "docs/operate/accounting.md":
         eventually("slurmdbd is back", lambda: restored.get("statefulset", "dev-slurmdbd")["status"]["readyReplicas"] == 1, 60)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.cluster.dev_stack import DevStack, eventually
+from tests.cluster.dev_stack import ROOT, DevStack, eventually
 from tests.patience import patience
 
+GUIDES = sorted(page.name for page in (ROOT / "docs" / "use").glob("*.md"))
 TASKS = {
     "gcc": ("printf 'int main(){return 0;}' | gcc -x c - -o /tmp/a.out && /tmp/a.out && echo ran", "ran"),
     "g++": (
@@ -35,7 +36,11 @@ TASKS = {
         "for page in seff mpirun mpiexec mpicc slipway; do man $page | head -1; done",
         "SEFF|MPIRUN|MPIRUN|MPICC|SLIPWAY",
     ),
-    "guides": ("grep -c . /usr/share/doc/slipway/first-day.md; head -1 /usr/share/doc/slipway/glossary.md", "# Glossary"),
+    "guides": ("cd /usr/share/doc/slipway && ls && head -1 glossary.md", "|".join([*GUIDES, "# Glossary"])),
+    "guides-named-at-login": (
+        "SSH_TTY=x HOME=/nowhere sh /etc/profile.d/zz-slipway-welcome.sh",
+        "man slipway|/usr/share/doc/slipway|slipway-info",
+    ),
     "what-this-cluster-has": ("slipway-info", "main*|gpu:h100:4|research|/home|/shared/projects|man slipway"),
     "scratch-is-no-shared-folder": (
         "touch /scratch/mine && ls /tmp/mine; rm /tmp/mine; slipway-info | grep -c /scratch || true",

@@ -1,4 +1,4 @@
-"""What a plain user can try against the cluster, from a login session and from a job. Each is refused; what is not is in docs/security.md.
+"""What a plain user can try against the cluster, from a login session and from a job. Each is refused; others: docs/explain/security.md.
 
 What needs two users on one node is in tests/slurm/test_isolation.py, and the roots are in tests/slurm/test_shared_root.py.
 """

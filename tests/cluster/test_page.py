@@ -1,4 +1,4 @@
-"""The web page of the live dev stack, through the ssh tunnel of a login: what docs/page.md tells people to do."""
+"""The web page of the live dev stack, through the ssh tunnel of a login: what docs/operate/page.md tells people to do."""
 
 import json
 import socket

@@ -113,8 +113,8 @@ def test_accounts_and_their_limits_are_those_of_the_config(home: Home) -> None:
     stack.slurm(f"scancel {job}")
 
 
-def test_commands_of_the_guide_work_as_they_stand(home: Home) -> None:
-    for command in commands("docs/users.md"):
+def test_commands_of_the_guides_work_as_they_stand(home: Home) -> None:
+    for command in (*commands("docs/use/logins.md"), *commands("docs/operate/users.md")):
         if "create secret" not in command:  # done for the deployment
             assert run(home.stack, command)
 

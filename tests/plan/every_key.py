@@ -33,7 +33,7 @@ class Key:
 
     @property
     def name(self) -> str:
-        """The place without positions in lists and names in mappings, as in docs/reference.md."""
+        """The place without positions in lists and names in mappings, as in docs/reference/stack-file.md."""
         return ".".join(str(part) for part in self.place if isinstance(part, str) and not part.startswith("="))
 
 

@@ -17,7 +17,7 @@ from tests.plan.conftest import KEY, KEYS, ROOT
 
 TEMPLATE = ROOT / "templates" / "slurm-python"
 STACK = "Pulumi.dev.yaml"
-DOCUMENT = ROOT / "docs" / "ci.md"
+DOCUMENT = ROOT / "docs" / "operate" / "ci.md"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 OWN_POLICY = """
@@ -111,7 +111,7 @@ def test_new_partition_is_told_in_a_comment(repository: Repository) -> None:
 
 
 def in_document(comment: str) -> bool:
-    """True when docs/ci.md shows this comment above its fold, whatever the commit is called."""
+    """True when docs/operate/ci.md shows this comment above its fold, whatever the commit is called."""
     comment = comment.partition("\n<details>")[0]
     shown = re.sub(r"(main|HEAD~1) \([0-9a-f]{7}\)", "main (1a2b3c4)", comment)
     return "".join(f"    {line}".rstrip() + "\n" for line in shown.splitlines()) in DOCUMENT.read_text()

@@ -8,7 +8,7 @@ from tests.plan.test_plans import objects, pod_specs
 
 STARTED_BEFORE = {
     "slurmdbd": ("mariadb",),
-    # At its first start with accounting slurmctld waits for slurmdbd. Source: docs/design.md, section 6.
+    # At its first start with accounting slurmctld waits for slurmdbd. Source: docs/explain/slurm-facts.md.
     "slurmctld": ("slurmdbd", "mariadb"),
     "nodeset-controller": ("slurmctld", "slurmrestd"),
 }

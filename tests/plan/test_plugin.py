@@ -62,7 +62,7 @@ def test_everything_in_the_schema_is_described_on_one_line(schema: dict[str, Any
 
 
 def test_every_key_of_a_stack_file_is_in_the_schema(schema: dict[str, Any]) -> None:
-    definitions = json.loads((ROOT / "docs" / "stack.schema.json").read_text())["definitions"]
+    definitions = json.loads((ROOT / "docs" / "reference" / "stack.schema.json").read_text())["definitions"]
     keys = {name: set(model["properties"]) for name, model in definitions.items()}
     required = {name: set(model["required"]) for name, model in definitions.items()}
     cluster = schema["resources"]["slipway:index:SlurmCluster"]
@@ -144,7 +144,7 @@ def test_output_of_another_resource_is_refused_in_words(plugin: Plugin, value: A
 
 def test_yaml_program_of_the_page_is_accepted(plugin: Plugin, project: Path) -> None:
     (project / "id_ed25519.pub").write_text(f"{KEY}\n")
-    [block] = re.findall(r"^    resources:\n(?:    .*\n)+", (ROOT / "docs" / "package.md").read_text(), re.MULTILINE)
+    [block] = re.findall(r"^    resources:\n(?:    .*\n)+", (ROOT / "docs" / "start" / "package.md").read_text(), re.MULTILINE)
     written = yaml.safe_load(textwrap.dedent(block))
     outputs, registered = plugin.construct("lab", written["resources"]["cluster"]["properties"])
     assert len(registered) > 50

@@ -364,7 +364,7 @@ def test_preview_refuses_as_the_page_shows(capsys: pytest.CaptureFixture[str]) -
         cli.main(["preview", "--stack", "dev", "--root", str(ROOT), "--offline", *options])
     said = capsys.readouterr().err
     assert ended.value.code == 1
-    page, said = (re.sub(r"-[0-9a-f]{10}\b", "-<content>", text) for text in ((ROOT / "docs" / "policies.md").read_text(), said))
+    page, said = (re.sub(r"-[0-9a-f]{10}\b", "-<content>", text) for text in ((ROOT / "docs/operate/policies.md").read_text(), said))
     shown = "".join(f"    {line}\n" for line in said.removeprefix(" ✗ ").splitlines())
     assert shown in page
     assert set(re.findall(r"^\| `([a-z0-9-]+)` \| [A-Z]", page, re.MULTILINE)) >= {rule.name for rule in RULES}

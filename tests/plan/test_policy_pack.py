@@ -138,8 +138,8 @@ def test_what_lies_beside_the_cluster_is_advice(analyzer: Any) -> None:
 
 
 def test_pack_takes_a_projects_own_rules(tmp_path: Path) -> None:
-    """Those that docs/policies.md shows."""
-    page = (ROOT / "docs" / "policies.md").read_text()
+    """Those that docs/operate/policies.md shows."""
+    page = (ROOT / "docs" / "operate" / "policies.md").read_text()
     block = page.partition("`slipway_policies.py`:\n\n")[2].partition("\n\n`")[0]
     file = tmp_path / "slipway_policies.py"
     file.write_text(textwrap.dedent(block))

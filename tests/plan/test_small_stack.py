@@ -73,8 +73,8 @@ RECORD_MOST = 230_000
 
 
 def test_state_of_the_cli_stays_small() -> None:
-    """A folder or a bucket gets the whole state after each step, compressed if the user asks for it (docs/pulumi.md). Most of it is the
-    programs of the pods, in ConfigMaps."""
+    """A folder or a bucket gets the whole state after each step, compressed if the user asks for it (docs/start/pulumi.md). Most of it is
+    the programs of the pods, in ConfigMaps."""
     resources = record.record(project.load(ROOT, "cluster", KEYS[:2])).plan.resources
     kept = {one.urn: _in_state(one.inputs) for one in resources}
     assert sum(len(text) for urn, text in kept.items() if f"-{COMPONENT}" in urn) < RECORD_MOST

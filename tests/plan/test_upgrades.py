@@ -19,7 +19,7 @@ from tests.plan.upgrades import losses, refusals, rolls
 
 SEEDS = [f"RandomBytes h100-{name} is protected" for name in ("jwt-key", "login-host-keys-seed", "munge-key", "node-host-keys-seed")]
 REFUSED = {("2026-11-20", "h100"): SEEDS[:3], ("2026-11-21", "h100"): SEEDS}
-"""What has to lose its protection before an upgrade: docs/pulumi.md says how, and that the keys stay, in their Secrets."""
+"""What has to lose its protection before an upgrade: docs/start/pulumi.md says how, and that the keys stay, in their Secrets."""
 
 
 @functools.cache

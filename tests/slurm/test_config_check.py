@@ -158,6 +158,6 @@ def test_preview_fails_over_a_raw_line_that_slurmctld_refuses(image: str, capsys
 
 
 def in_document(said: str) -> bool:
-    """True when docs/changes.md shows these lines, whatever the tag of the image."""
+    """True when docs/operate/changes.md shows these lines, whatever the tag of the image."""
     shown = re.sub(r"slurm:[0-9a-f]{12}", "slurm:0123456789ab", said)
-    return "".join(f"    {line}\n" for line in shown.splitlines()) in (PROJECT / "docs/changes.md").read_text()
+    return "".join(f"    {line}\n" for line in shown.splitlines()) in (PROJECT / "docs/operate/changes.md").read_text()

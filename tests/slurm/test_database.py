@@ -253,8 +253,8 @@ def start_with_a_purge(cluster: DatabaseCluster) -> None:
 
 
 def as_the_guide_says(cluster: DatabaseCluster, part: str, **words: str) -> str:
-    """Runs the one command of docs/accounting.md with this in it, in slurmdbd's container; `words` are for what stands for something."""
-    (command,) = (each for each in commands("docs/accounting.md") if part in each)
+    """Runs the one command of docs/operate/accounting.md with this in it, in slurmdbd's container; `words` replace placeholders."""
+    (command,) = (each for each in commands("docs/operate/accounting.md") if part in each)
     where, _, inside = command.partition(" -- ")
     assert where == "kubectl -n slurm exec dev-slurmdbd-0 -c slurmdbd"
     for word, meant in {"dev": "t", **words}.items():

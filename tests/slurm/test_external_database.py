@@ -188,7 +188,7 @@ def test_wrong_server_is_refused_and_the_log_says_why(cluster: Outside, options:
     wait_for("a clear line", lambda: "waiting for the database at db.example" in slurmdbd.log, deadline_s=60)
     assert said in slurmdbd.log
     assert slurmdbd.process.poll() is None
-    # What slurmdbd does by itself, as when it connects again later: it goes into a server without TLS. docs/accounting.md has the remedy.
+    # What slurmdbd does by itself, as when it connects again later: it goes into a server without TLS. Remedy: docs/operate/accounting.md.
     until = f"until grep -q -e 'slurmdbd version' -e '{said}' /tmp/alone; do sleep 0.2; done"
     alone = slurmdbd.run("bash", "-c", f"slurmdbd -D >/tmp/alone 2>&1 & {until}; kill $!; cat /tmp/alone", user=SLURM)
     assert ("slurmdbd version" in alone) is (options == ["--skip-ssl"])

@@ -80,7 +80,7 @@ def test_lists_and_the_report_are_read_beside_300_connections_of_another(cluster
 
 
 def test_node_that_gets_other_cores_keeps_its_size_until_it_is_drained_and_its_job_has_ended(cluster: ElasticCluster) -> None:
-    """Slurm itself would abort the job (docs/design.md, section 6)."""
+    """Slurm itself would abort the job (docs/explain/slurm-facts.md)."""
     before = conf(cluster)
     job = cluster.running("--partition=main", "--nodelist=fix-0", "--mem=50")
     try:

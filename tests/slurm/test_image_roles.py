@@ -166,7 +166,7 @@ def test_rest_answers_a_token_and_refuses_a_stranger(cluster: Cluster) -> None:
     ],
 )
 def test_idle_connections_of_a_user_keep_nobody_out(cluster: Cluster, pod: str, port: int, command: tuple[str, ...]) -> None:
-    """300 of them. By their defaults MariaDB and slurmrestd serve nobody beside 125. For slurmdbd there is no help: docs/security.md."""
+    """300 of them. By default MariaDB and slurmrestd serve nobody beside 125. slurmdbd cannot be helped: docs/explain/security.md."""
     with cluster.machine.held(pod, port):
         if command:
             assert cluster.slurm(*command).split()
@@ -377,7 +377,7 @@ def test_image_is_the_expected_series_of_slurm(image_root: Path) -> None:
 
 
 def test_every_line_is_json_and_names_its_cluster_node_daemon_and_job(cluster: Cluster) -> None:
-    """Of every container: docs/logs.md says what agents rely on."""
+    """Of every container: docs/operate/logs.md says what agents rely on."""
     job = cluster.start_job("logged", "sleep 600", "--nodelist=gpu-0")
     cluster.ssh(f"scancel {job}")
 

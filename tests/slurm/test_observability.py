@@ -110,7 +110,7 @@ def test_alert_reaches_its_receivers_in_slacks_format_and_as_json(site: Site) ->
     posts = wait_for("messages", posted, 60)
     [shown] = posts["/chat"]["attachments"]
     assert "nodes of gpu do not have the GPUs of the config" in shown["text"]
-    assert "docs/runbooks.md#gpusmissing" in shown["text"]
+    assert "docs/operate/runbooks.md#gpusmissing" in shown["text"]
     assert {alert["labels"]["alertname"] for alert in posts["/hook"]["alerts"]} == {"GpusMissing"}
     assert [alert["labels"]["nodeset"] for alert in posts["/hook"]["alerts"]] == ["gpu"]
 

@@ -17,7 +17,7 @@ from tests.slurm.root_cluster import CONF, OUTWARD, RootCluster, running
 
 SETTINGS = CONF + "file?=/etc/slipway/root/sudoers:/etc/sudoers.d/slipway\n"
 LOGINS = ("t-login", "t-login-2")
-GUIDE = Path(__file__).parents[2] / "docs" / "storage.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "operate" / "storage.md"
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The laws of docs/design.md section 5 through a million steps of random histories, others at each run."""
+"""The laws of docs/explain/laws.md through a million steps of random histories, others at each run."""
 
 import time
 

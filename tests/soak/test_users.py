@@ -7,7 +7,7 @@ from tests.cluster.guides import commands, run
 from tests.cluster.test_users import Home, home
 
 FIXTURES = (home,)
-PAGE = "docs/accounting.md"
+PAGE = "docs/operate/accounting.md"
 SHOWN = {
     "back up": ("create job",),
     "backed up": ("logs -f job/now",),

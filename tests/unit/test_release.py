@@ -69,7 +69,7 @@ def test_present_version_is_in_the_changelog() -> None:
 @pytest.mark.parametrize(
     ("file", "pattern"),
     [
-        pytest.param("docs/package.md", r"slipway-([\w.]+)-py3-none-any\.whl", id="wheel"),
+        pytest.param("docs/start/package.md", r"slipway-([\w.]+)-py3-none-any\.whl", id="wheel"),
         pytest.param("templates/slurm-python/requirements.txt", r"slipway-([\w.]+)-py3-none-any\.whl", id="template"),
         pytest.param("templates/slurm-python/Pulumi.dev.yaml", r"/controllers:([\w.]+)", id="image-of-the-template"),
         pytest.param("Pulumi.h100.yaml", r"/controllers:([\w.]+)", id="image-of-an-example"),

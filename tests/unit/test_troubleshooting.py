@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SYMPTOMS = (ROOT / "docs" / "troubleshooting.md").read_text()
-PAGES = SYMPTOMS + (ROOT / "docs" / "upgrade.md").read_text()
+SYMPTOMS = [(ROOT / "docs" / reader / "troubleshooting.md").read_text() for reader in ("use", "operate")]
+PAGES = "".join(SYMPTOMS) + (ROOT / "docs" / "operate" / "upgrade.md").read_text()
 PRODUCT = ("changes", "cli", "components", "configs", "controllers", "engine", "images", "local", "names", "programs", "slurm")
 GAP = "…"
 FEWEST_LETTERS = 7
@@ -131,8 +131,9 @@ def test_message_that_nobody_says_is_found_out(message: str) -> None:
 
 
 def test_every_symptom_has_what_is_seen_and_what_to_do() -> None:
-    symptoms = re.split(r"^### ", SYMPTOMS, flags=re.MULTILINE)[1:]
-    assert len(symptoms) > 25
+    users, operators = (re.split(rf"^{level} ", page, flags=re.MULTILINE)[1:] for level, page in zip(("##", "###"), SYMPTOMS, strict=True))
+    symptoms = [*users, *operators]
+    assert (len(users) > 20, len(operators) > 25) == (True, True)
     assert [one.splitlines()[0] for one in symptoms if not _QUOTED.search(one) or "**Do:**" not in one] == []
 
 

@@ -1,6 +1,7 @@
 """Which Slurm nodes are drained, for which reason, and when a drain of ours is lifted. Pure; part of `plan`.
 
-A node has one drain and one reason in Slurm, but may have several causes: its drain is lifted once none is left (docs/design.md, "Health").
+A node has one drain and one reason in Slurm, but may have several causes: its drain is lifted once none is left
+(docs/explain/architecture.md, "Health").
 A node that others have drained or set DOWN keeps their reason.
 """
 

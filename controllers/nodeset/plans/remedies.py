@@ -1,7 +1,7 @@
 """What is done about nodes that stay faulty: step by step, within caps, and never where a job may be. Pure; part of `plan`.
 
-A node goes Suspect, Draining, a step, Verifying, and then back into service, to the next step, or to GivenUp (docs/decisions/0007). A step
-is taken only once the status records it.
+A node goes Suspect, Draining, a step, Verifying, and then back into service, to the next step, or to GivenUp (docs/explain/decisions/0007).
+A step is taken only once the status records it.
 """
 
 from collections import Counter

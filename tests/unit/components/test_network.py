@@ -1,4 +1,4 @@
-"""Who may connect where, by the policies of both example stacks as Kubernetes reads them, and by the table in docs/security.md."""
+"""Who may connect where, by the policies of both example stacks as Kubernetes reads them, and by the table in docs/explain/security.md."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
@@ -93,4 +93,4 @@ def test_who_may_go_out_to_a_port_is_let_in_there(stack: list[Mapping[str, Any]]
 
 def test_page_on_security_has_the_table() -> None:
     rows = [f"| {component} | {port} | {', '.join(callers)} |" for component, ports in CALLERS.items() for port, callers in ports.items()]
-    assert "\n".join(rows) in (program.ROOT / "docs/security.md").read_text()
+    assert "\n".join(rows) in (program.ROOT / "docs/explain/security.md").read_text()

@@ -10,7 +10,7 @@ from configs.models import check_texts
 from configs.render.check_facts import FACTS
 from programs.node_checks.kinds import KINDS, CheckKind
 
-HEADINGS = re.findall(r"^#+ (.+)$", Path("docs/health.md").read_text(), re.MULTILINE)
+HEADINGS = re.findall(r"^#+ (.+)$", Path("docs/reference/checks.md").read_text(), re.MULTILINE)
 SECTIONS = {re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in HEADINGS}
 
 

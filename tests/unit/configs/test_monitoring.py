@@ -19,7 +19,7 @@ from configs.render.dashboards import build_dashboards
 from tests.unit.configs.stacks import ROOT, edited
 
 RECORDED = ROOT / "tests" / "fakes" / "metrics"
-RUNBOOKS = ROOT / "docs" / "runbooks.md"
+RUNBOOKS = ROOT / "docs" / "operate" / "runbooks.md"
 OTHERS = frozenset(
     {
         *("up", "ALERTS", "process_start_time_seconds", "process_resident_memory_bytes", "process_cpu_seconds_total"),

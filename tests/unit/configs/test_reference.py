@@ -20,7 +20,7 @@ from configs.key_facts import unit_of
 from configs.load import load_cluster
 from configs.models.cluster import Cluster
 from configs.models.fields import Model
-from configs.reference import ARGUMENTS, HEALTH, PAGE, SCHEMA, files, main, outdated
+from configs.reference import ARGUMENTS, CHECKS, PAGE, SCHEMA, files, main, outdated
 from configs.rules.structure import read_structure
 from configs.schema import KEY, flow, key_of, models, stack_schema
 from programs.node_checks.kinds import KINDS
@@ -133,9 +133,9 @@ def test_committed_files_are_what_the_models_give() -> None:
 def test_check_names_the_file_that_is_out_of_date_and_the_command(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in STACKS:
         shutil.copy(ROOT / f"Pulumi.{name}.yaml", tmp_path)
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "configs").mkdir()
-    shutil.copy(ROOT / HEALTH, tmp_path / HEALTH)
+    for file in (PAGE, CHECKS, ARGUMENTS):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(ROOT / CHECKS, tmp_path / CHECKS)
     assert main(["write"], tmp_path) == 0
     assert main(["check"], tmp_path) == 0
     (tmp_path / path).write_text((tmp_path / path).read_text().replace("Kubernetes", "kubernetes", 1))
@@ -146,15 +146,15 @@ def test_check_names_the_file_that_is_out_of_date_and_the_command(path: str, tmp
 
 
 def test_a_changed_table_of_checks_is_out_of_date_and_a_page_without_its_marks_is_refused(tmp_path: Path) -> None:
-    page = (ROOT / HEALTH).read_text()
+    page = (ROOT / CHECKS).read_text()
     for path in files(ROOT):
-        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / path, tmp_path / path)
     for name in STACKS:
         shutil.copy(ROOT / f"Pulumi.{name}.yaml", tmp_path)
-    (tmp_path / HEALTH).write_text(page.replace("`minFreeMiB` (1024)", "`minFreeMiB` (1023)"))
-    assert outdated(tmp_path) == [HEALTH]
-    (tmp_path / HEALTH).write_text(page.replace("<!-- The end of the table. -->", ""))
+    (tmp_path / CHECKS).write_text(page.replace("`minFreeMiB` (1024)", "`minFreeMiB` (1023)"))
+    assert outdated(tmp_path) == [CHECKS]
+    (tmp_path / CHECKS).write_text(page.replace("<!-- The end of the table. -->", ""))
     with pytest.raises(ValueError, match="belongs between the lines"):
         outdated(tmp_path)
 

@@ -25,7 +25,7 @@ def test_changed_file_stands_for_modules(graph: grimp.ImportGraph, file: str, mo
 
 
 def test_page_stands_for_no_module(graph: grimp.ImportGraph) -> None:
-    assert modules_of(["docs/users.md", "Makefile"], graph.modules) == set()
+    assert modules_of(["docs/operate/users.md", "Makefile"], graph.modules) == set()
 
 
 def test_nearest_tests_come_first(graph: grimp.ImportGraph) -> None:

@@ -87,7 +87,7 @@ async def test_request_that_ec2_refuses_may_be_asked_again(tmp_path: Path, monke
         unauthorized = refusal("403 Forbidden", "UnauthorizedOperation", "You are not authorized to perform this operation.")
         status, words = await ask_other(made, monkeypatch, unauthorized, instance)
         assert (status, records(made)) == (502, {})
-        assert "docs/remedies.md" in words
+        assert "docs/operate/remedies.md" in words
         assert (await made.ask(0, instance))[0] == 200
         assert made.amazon.reboots == [instance]
 

@@ -1,4 +1,4 @@
-"""The laws of docs/design.md section 5, through random histories. When one fails, its message has the seed and the last steps."""
+"""The laws of docs/explain/laws.md, through random histories. When one fails, its message has the seed and the last steps."""
 
 from functools import cache
 

@@ -80,7 +80,7 @@ def test_taint_with_two_effects_is_one_cause_and_names_are_in_order() -> None:
 def test_guide_has_the_table(rule: MachineCauseModel) -> None:
     name = rule.condition or rule.taint
     shown = "all other conditions" if name == "*" else f"`{name}`"
-    rows = (Path(__file__).parents[4] / "docs" / "remedies.md").read_text().splitlines()
+    rows = (Path(__file__).parents[4] / "docs" / "operate" / "remedies.md").read_text().splitlines()
     assert any(shown in row and row.endswith(f"| {rule.kind} | {rule.wish} |") for row in rows)
 
 

@@ -1,4 +1,4 @@
-"""One look, one plan: tables for what people read in docs/node-sets.md."""
+"""One look, one plan: tables for what people read in docs/operate/node-sets.md."""
 
 from math import inf
 from typing import Any, Literal

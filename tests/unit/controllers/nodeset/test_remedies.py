@@ -1,4 +1,4 @@
-"""Repairs of nodes that stay faulty: one look, one plan. Each row is what a person reads in docs/remedies.md."""
+"""Repairs of nodes that stay faulty: one look, one plan. Each row is what a person reads in docs/operate/remedies.md."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How long a node that failed to come up is left alone: what docs/node-sets.md promises."""
+"""How long a node that failed to come up is left alone: what docs/operate/node-sets.md promises."""
 
 import pytest
 

@@ -304,5 +304,5 @@ def test_missing_program_is_unknown_and_says_what_to_install(tmp_path: Path) -> 
     settings = {**BOTH, "command": ["/nowhere/ib_write_bw"]}
     done = run_check("ib", settings, tmp_path, SLURM_PROCID="0", SLURMD_NODENAME="node-1", SLIPWAY_MEETING="8d1f")
     assert read_outcome(done.returncode, done.stdout, done.stderr, 60) == Outcome(
-        UNKNOWN, "/nowhere/ib_write_bw is not on this node: install perftest where the worker finds it (docs/health.md)"
+        UNKNOWN, "/nowhere/ib_write_bw is not on this node: install perftest where the worker finds it (docs/reference/checks.md)"
     )
