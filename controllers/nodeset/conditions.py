@@ -11,13 +11,11 @@ from datetime import UTC, datetime
 from controllers.nodeset.lateness import Lateness, too_late
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan
-from controllers.nodeset.plans.admission import LATE_S, find_late
-from controllers.nodeset.plans.causes import find_faults
 from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S
 from controllers.nodeset.plans.rolls import budget_of
-from controllers.nodeset.plans.verification import is_unanswered
 from controllers.nodeset.pods import node_name, range_text
-from controllers.nodeset.structs import Condition, NodeSet, RemedyPolicy
+from controllers.nodeset.repairs import LATE_S
+from controllers.nodeset.structs import Condition, NodeSet
 from controllers.nodeset.undrained import build_undrained
 from controllers.nodeset.workers import Worker, in_order
 
@@ -57,8 +55,8 @@ def build_conditions(
         _updated(nodeset, plan, pods),
         build_undrained(name, workers, observed),
         *([_placed(name, plan)] if nodeset.spec.topologies and silence is None else []),
-        *_checked_first(nodeset, observed),
-        *_remedied(nodeset, observed, plan),
+        *_checks_before_jobs(nodeset, observed, plan),
+        *_remedied(nodeset, plan),
         _drains_end(name, plan, silence, observed.jobs.error),
         _reconciled(errors, lateness),
     ]
@@ -274,9 +272,9 @@ def _placed(name: str, plan: Plan) -> Condition:
     return Condition("NodesPlaced", "False", "NoPlace", message)
 
 
-def _checked_first(nodeset: NodeSet, observed: Observed) -> Iterable[Condition]:
+def _checks_before_jobs(nodeset: NodeSet, observed: Observed, plan: Plan) -> Iterable[Condition]:
     """No condition before a node has waited for long: then a check that cannot run keeps it out, and a person has to look."""
-    late, kind = find_late(observed), "CheckedFirst"
+    late, kind = plan.repairs.late_before_jobs, "CheckedFirst"
     if not late and all(condition.type != kind for condition in nodeset.status.conditions):
         return []
     if observed.nodes is None:
@@ -292,19 +290,19 @@ def _checked_first(nodeset: NodeSet, observed: Observed) -> Iterable[Condition]:
     return [Condition(kind, "False", "ChecksOutstanding", message)]
 
 
-def _remedied(nodeset: NodeSet, observed: Observed, plan: Plan) -> list[Condition]:
+def _remedied(nodeset: NodeSet, plan: Plan) -> list[Condition]:
     """What is done about faulty nodes, where the set has a policy for that, or had one."""
-    remedies, policy, name = plan.remedies, nodeset.spec.remedies, nodeset.metadata.name
-    if policy is None and not remedies.repairs.nodes and all(condition.type != "Remedied" for condition in nodeset.status.conditions):
+    repairs, policy, name = plan.repairs, nodeset.spec.remedies, nodeset.metadata.name
+    if policy is None and not repairs.record.nodes and all(condition.type != "Remedied" for condition in nodeset.status.conditions):
         return []
     by_state: dict[str, list[int]] = {}
-    for ordinal, repair in remedies.repairs.nodes.items():
+    for ordinal, repair in repairs.record.nodes.items():
         by_state.setdefault(repair.state, []).append(ordinal)
-    if policy is not None and remedies.is_systemic:
+    if policy is not None and repairs.is_systemic:
         message = (
-            f"{_count(remedies.failing, 'node')} of the set fail, which began with more than {remedies.most_failing} within "
+            f"{_count(repairs.failing, 'node')} of the set fail, which began with more than {repairs.most_failing} within "
             f"{policy.window_seconds} s: what they share is broken, or the check is. Nothing is repaired, and nothing more is drained, "
-            f"until {remedies.most_failing // 2} or fewer fail. See: kubectl -n {nodeset.metadata.namespace} get slurmnodes"
+            f"until {repairs.most_failing // 2} or fewer fail. See: kubectl -n {nodeset.metadata.namespace} get slurmnodes"
         )
         return [Condition("Remedied", "False", "Systemic", message)]
     if given_up := by_state.get("GivenUp", []):
@@ -314,15 +312,15 @@ def _remedied(nodeset: NodeSet, observed: Observed, plan: Plan) -> list[Conditio
             f"wrong with it. See: kubectl -n {nodeset.metadata.namespace} describe slurmnode {first}. They are {range_text(name, given_up)}"
         )
         return [Condition("Remedied", "False", "GivenUp", message)]
-    if policy is not None and (unanswered := _unanswered(nodeset, policy, observed, plan)):
+    if policy is not None and (unanswered := repairs.unanswered):
         message = (
             f"No check has answered for {policy.machine_timeout_seconds} s whether a repair has helped: {range_text(name, unanswered)}. "
             f"They stay drained, and no further step is taken. See: kubectl -n {nodeset.metadata.namespace} describe slurmnode "
             f"{node_name(name, min(unanswered))}"
         )
         return [Condition("Remedied", "False", "Unanswered", message)]
-    if remedies.capped and policy is not None:
-        step, ordinals = next(iter(remedies.capped.items()))
+    if repairs.capped and policy is not None:
+        step, ordinals = next(iter(repairs.capped.items()))
         message = f"{range_text(name, ordinals)} would be next for {step}, and there were {policy.max_per_day} in 24 hours (maxPerDay)."
         return [Condition("Remedied", "False", "CapReached", message)]
     under_way = {state: ordinals for state, ordinals in by_state.items() if state != "InService"}
@@ -330,16 +328,6 @@ def _remedied(nodeset: NodeSet, observed: Observed, plan: Plan) -> list[Conditio
         return [Condition("Remedied", "True", "NothingToDo")]
     text = "; ".join(f"{state}: {range_text(name, ordinals)}" for state, ordinals in sorted(under_way.items()))
     return [Condition("Remedied", "True", "UnderWay", text)]
-
-
-def _unanswered(nodeset: NodeSet, policy: RemedyPolicy, observed: Observed, plan: Plan) -> list[int]:
-    unanswered: list[int] = []
-    for ordinal, repair in plan.remedies.repairs.nodes.items():
-        worker, outstanding = observed.worker(ordinal), plan.remedies.outstanding.get(ordinal, ())
-        faults = find_faults(nodeset, observed, worker, policy.causes) if repair.state == "Verifying" else {}
-        if is_unanswered(policy, observed, repair, worker, faults, outstanding):
-            unanswered.append(ordinal)
-    return unanswered
 
 
 def _answers(observed: Observed, machine: str) -> bool:

@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from controllers.nodeset.plans.verification import CHECK_CAUSE
+from controllers.nodeset.plans.causes import CHECK_CAUSE
 from controllers.nodeset.pods import node_name
 from controllers.nodeset.structs import NodeSet, NodeSetStatus, SlurmNodeStatus
 from names import crds, writers

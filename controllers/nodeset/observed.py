@@ -64,7 +64,7 @@ class GhostPace:
 Step = Literal["RecreatePod", "RebootMachine", "ReplaceMachine"]
 """What may be done to a node that stays faulty."""
 RepairState = Literal["Suspect", "Draining", "RecreatePod", "RebootMachine", "ReplaceMachine", "Verifying", "InService", "GivenUp"]
-"""How far the repair of a node is: see `plans.remedies`."""
+"""How far the repair of a node is: see `repairs`."""
 
 
 @dataclass(frozen=True, slots=True)

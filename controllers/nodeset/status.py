@@ -62,8 +62,8 @@ def build_status(
         down=counts["down"],
         powered_down=counts["powered_down"],
         powering_up=counts["powering_up"],
-        repairs=build_repairs(nodeset.metadata.name, plan.remedies.repairs),
-        systemic_since=rfc3339_or_empty(plan.remedies.repairs.systemic_since),
+        repairs=build_repairs(nodeset.metadata.name, plan.repairs.record),
+        systemic_since=rfc3339_or_empty(plan.repairs.record.systemic_since),
         conditions=tuple(dated(nodeset, condition, now_text) for condition in conditions),
     )
 
@@ -99,7 +99,7 @@ def _summary(nodeset: NodeSet, plan: Plan, conditions: Sequence[Condition], work
     for kind in ("Reconciled", "MachinesAnswer", "PodsEnd", "GpusAsDeclared", "NodesRegister", "PodsStart"):
         if kind in by_type and by_type[kind].status == "False":
             return "Degraded", by_type[kind].message
-    if plan.remedies.is_systemic and "Remedied" in by_type:
+    if plan.repairs.is_systemic and "Remedied" in by_type:
         return "Degraded", by_type["Remedied"].message
     if held_up:
         return "Draining", held_up

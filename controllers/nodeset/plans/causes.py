@@ -10,9 +10,8 @@ from controllers.nodeset.check_jobs import job_name
 from controllers.nodeset.drivers import OTHER_DRIVER
 from controllers.nodeset.inherited import find_inherited
 from controllers.nodeset.observed import Observed
-from controllers.nodeset.plans import kill_drains
 from controllers.nodeset.pods import node_name
-from controllers.nodeset.structs import NodeSet
+from controllers.nodeset.structs import NodeSet, RemedyPolicy
 from controllers.nodeset.workers import Worker
 from names import annotations
 from slurm.causes import REQUESTED_CAUSE, Cause, Kind, Wish, in_order
@@ -39,6 +38,11 @@ from slurm.times import read_time
 CONTROLLER = "NodeSet controller"
 SLURM_ADMINISTRATOR = "administrator of Slurm"
 KUBERNETES_ADMINISTRATOR = "administrator of Kubernetes"
+CHECK_CAUSE = "check/"
+"""How the causes begin that health checks have found; the name of the check follows."""
+KILL_FAILED_CAUSE = "kill-task-failed"
+"""Slurm has drained the node, as processes of a job did not end (`Kill task failed`)."""
+KILL_FAILED_KIND: Kind = "node"
 _LOST = ("machine-not-ready", "down")
 """Causes that drain no node, and that a repair ends all the same."""
 _LONGEST = 500
@@ -81,7 +85,7 @@ def _causes(nodeset: NodeSet, observed: Observed, worker: Worker, reason: str) -
     yield from _own(nodeset, worker, reason)
     yield from _of_machine(observed, worker)
     yield from _of_pod(nodeset, worker)
-    inherited = {f"check/{name}": failure for name, failure in find_inherited(observed, worker).items()}
+    inherited = {f"{CHECK_CAUSE}{name}": failure for name, failure in find_inherited(observed, worker).items()}
     for cause in _of_checks(nodeset, worker):
         yield _inherited(nodeset, worker, cause, inherited[cause.name]) if cause.name in inherited else cause
     yield from _of_admission(nodeset, observed, worker)
@@ -185,7 +189,7 @@ def _of_checks(nodeset: NodeSet, worker: Worker) -> Iterable[Cause]:
             after = "Each minute a job of Slurm's own user is tried there, once the node has no other job. slurmd's log has the cause."
         wish = failure.wish if failure.drains else "none"
         since = _second_of(failure.since)
-        yield Cause(f"check/{name}", failure.kind, source, _cut(failure.found), source, _told(nodeset, failure) + after, wish, since)
+        yield Cause(f"{CHECK_CAUSE}{name}", failure.kind, source, _cut(failure.found), source, _told(nodeset, failure) + after, wish, since)
 
 
 def _told(nodeset: NodeSet, failure: Failure) -> str:
@@ -203,7 +207,7 @@ def _told(nodeset: NodeSet, failure: Failure) -> str:
 
 def _inherited(nodeset: NodeSet, worker: Worker, cause: Cause, failure: Failure) -> Cause:
     """What a check has found on another machine: no fault of this one, and no repair begins for it."""
-    name, machine = cause.name.removeprefix("check/"), (worker.pod.machine if worker.pod is not None else None) or "its machine"
+    name, machine = cause.name.removeprefix(CHECK_CAUSE), (worker.pod.machine if worker.pod is not None else None) or "its machine"
     evidence = _cut(f"not looked for on {machine} yet; on {read_instance(failure.machine)[0]}, where the node was before: {failure.found}")
     after = f"The drain is lifted once {name} has passed on {machine}."
     if name in nodeset.spec.check_jobs:
@@ -231,16 +235,25 @@ def _of_others(nodeset: NodeSet, name: str, worker: Worker) -> Iterable[Cause]:
     verb = "resume" if "DOWN" in node.state.flags else "undrain"  # UNDRAIN leaves DOWN in place (measured on 26.05)
     after = f"The node is left alone. Lift with: scontrol update nodename={name} state={verb}"
     if worker.has_kill_drain:
-        wish = kill_drains.wish_of(nodeset.spec.remedies)
+        policy = nodeset.spec.remedies
         evidence = f"{evidence}: slurmd could not end the processes of a job"
-        if nodeset.spec.remedies is not None and kill_drains.KIND in nodeset.spec.remedies.causes:
+        if policy is not None and KILL_FAILED_KIND in policy.causes:
             after = "The drain is lifted once a step of the repair has ended them."
-        yield Cause(kill_drains.CAUSE, kill_drains.KIND, "slurmd", evidence, SLURM_ADMINISTRATOR, after, wish, _reason_at(worker))
+        wish, since = _kill_failed_wish(policy), _reason_at(worker)
+        yield Cause(KILL_FAILED_CAUSE, KILL_FAILED_KIND, "slurmd", evidence, SLURM_ADMINISTRATOR, after, wish, since)
     elif is_automatic(reason) and node.reason_by in ("", *SLURM_USERS):
         yield Cause("slurmctld", "node", "slurmctld", evidence, SLURM_ADMINISTRATOR, after, since=_reason_at(worker))
     else:
         source = node.reason_by or "an unknown user"
         yield Cause("administrator", "administrator", source, evidence, SLURM_ADMINISTRATOR, after, since=_reason_at(worker))
+
+
+def _kill_failed_wish(policy: RemedyPolicy | None) -> Wish:
+    """What the cause asks for: the first step of the policy on the machine, as a pod whose processes do not end may not end either."""
+    for step in policy.steps if policy is not None else ():
+        if step != "RecreatePod":
+            return "reboot" if step == "RebootMachine" else "replace"
+    return "drain"
 
 
 def _down(nodeset: NodeSet, worker: Worker, name: str) -> Iterable[Cause]:

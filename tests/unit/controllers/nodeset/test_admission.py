@@ -104,7 +104,7 @@ def test_drain_stays_until_the_machine_has_passed_all(worker: Any, facts: dict[s
     ],
 )
 def test_checks_run_one_after_another(worker: Any, facts: dict[str, Any], checks: dict[str, Any]) -> None:
-    assert planned(worker, **facts)[0].checks == checks
+    assert planned(worker, **facts)[0].repairs.checks == checks
 
 
 @pytest.mark.parametrize(("age_s", "status"), [(100, None), (2000, "False")])

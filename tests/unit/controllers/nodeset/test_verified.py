@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from controllers.nodeset.check_jobs import CRON_JOBS, JOBS, MOST_NODES, CronJob, build_job, choose
-from controllers.nodeset.plans.verification import LOOK_AGAIN_S
+from controllers.nodeset.repairs.checks import LOOK_AGAIN_S
 from controllers.nodeset.structs import SLURM_NODES
 from names import variables
 from slurm.causes import Kind
