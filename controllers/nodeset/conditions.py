@@ -15,7 +15,7 @@ from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S
 from controllers.nodeset.plans.rolls import budget_of
 from controllers.nodeset.pods import node_name, range_text
 from controllers.nodeset.repairs import LATE_S
-from controllers.nodeset.structs import Condition, NodeSet
+from controllers.nodeset.structs import Condition, NodeSetObject
 from controllers.nodeset.undrained import build_undrained
 from controllers.nodeset.workers import Worker, in_order
 
@@ -34,7 +34,7 @@ class Silence:
 
 
 def build_conditions(
-    nodeset: NodeSet,
+    nodeset: NodeSetObject,
     observed: Observed,
     plan: Plan,
     workers: Sequence[Worker],
@@ -67,7 +67,7 @@ def find_ready(plan: Plan, workers: Iterable[Worker]) -> list[Worker]:
     return [worker for worker in workers if worker.ordinal in plan.wanted and worker.is_registered]
 
 
-def least_ready(nodeset: NodeSet, wanted: int) -> int:
+def least_ready(nodeset: NodeSetObject, wanted: int) -> int:
     """Registered workers that make a set Ready: all but those that a roll may have away. A broken machine fails no deployment."""
     return 0 if wanted == 0 else max(1, wanted - budget_of(nodeset.spec.update_strategy, wanted))
 
@@ -79,7 +79,7 @@ def _slurm_answers(silence: Silence | None) -> Condition:
     return Condition("SlurmAnswers", "False", "SlurmSilent", message)
 
 
-def _ready(nodeset: NodeSet, plan: Plan, ready: int, silence: Silence | None) -> Condition:
+def _ready(nodeset: NodeSetObject, plan: Plan, ready: int, silence: Silence | None) -> Condition:
     wanted, least = len(plan.wanted), least_ready(nodeset, len(plan.wanted))
     if silence is not None:
         return Condition("Ready", "Unknown", "SlurmSilent", "Nobody knows which nodes are registered while Slurm is silent.")
@@ -111,7 +111,7 @@ def _pods_start(name: str, plan: Plan, pods: Iterable[Worker], observed: Observe
     )
 
 
-def _nodes_register(nodeset: NodeSet, plan: Plan, pods: Iterable[Worker], observed: Observed) -> Condition:
+def _nodes_register(nodeset: NodeSetObject, plan: Plan, pods: Iterable[Worker], observed: Observed) -> Condition:
     name, limit = nodeset.metadata.name, nodeset.spec.resume_timeout_seconds
     if observed.nodes is None:
         return Condition("NodesRegister", "Unknown", "SlurmSilent")
@@ -152,7 +152,7 @@ def _nodes_register(nodeset: NodeSet, plan: Plan, pods: Iterable[Worker], observ
     return Condition("NodesRegister", "True", "AllRegister")
 
 
-def _gpus_as_declared(nodeset: NodeSet, workers: Iterable[Worker], observed: Observed) -> list[Condition]:
+def _gpus_as_declared(nodeset: NodeSetObject, workers: Iterable[Worker], observed: Observed) -> list[Condition]:
     """No condition before the first fault: workers report only faults to Slurm."""
     faults, remarks = dict[str, list[int]](), dict[str, list[int]]()
     for worker in workers:
@@ -172,7 +172,7 @@ def _gpus_as_declared(nodeset: NodeSet, workers: Iterable[Worker], observed: Obs
 
 
 def _differences(
-    nodeset: NodeSet, observed: Observed, kind: str, reason: str, meaning: str, differences: Mapping[str, Sequence[int]]
+    nodeset: NodeSetObject, observed: Observed, kind: str, reason: str, meaning: str, differences: Mapping[str, Sequence[int]]
 ) -> Iterable[Condition]:
     """No condition before the first difference. `differences` has the ordinals by difference."""
     if not differences:
@@ -195,7 +195,7 @@ def _resumed(name: str, down: Iterable[int], observed: Observed) -> str:
     return f" The controller resumes {range_text(name, due)} by {last}; to try at once, once the cause is fixed: {now}"
 
 
-def _updated(nodeset: NodeSet, plan: Plan, pods: Sequence[Worker]) -> Condition:
+def _updated(nodeset: NodeSetObject, plan: Plan, pods: Sequence[Worker]) -> Condition:
     if not plan.roll.outdated and not plan.roll.resized:
         return Condition("Updated", "True", "AllUpdated")
     name, strategy = nodeset.metadata.name, nodeset.spec.update_strategy
@@ -220,7 +220,7 @@ def _updated(nodeset: NodeSet, plan: Plan, pods: Sequence[Worker]) -> Condition:
     return Condition("Updated", "False", reason, "; ".join(parts) + ".")
 
 
-def _pods_end(nodeset: NodeSet, pods: Iterable[Worker], observed: Observed) -> Condition:
+def _pods_end(nodeset: NodeSetObject, pods: Iterable[Worker], observed: Observed) -> Condition:
     stuck = [
         (worker, worker.pod)
         for worker in pods
@@ -272,7 +272,7 @@ def _placed(name: str, plan: Plan) -> Condition:
     return Condition("NodesPlaced", "False", "NoPlace", message)
 
 
-def _checks_before_jobs(nodeset: NodeSet, observed: Observed, plan: Plan) -> Iterable[Condition]:
+def _checks_before_jobs(nodeset: NodeSetObject, observed: Observed, plan: Plan) -> Iterable[Condition]:
     """No condition before a node has waited for long: then a check that cannot run keeps it out, and a person has to look."""
     late, kind = plan.repairs.late_before_jobs, "CheckedFirst"
     if not late and all(condition.type != kind for condition in nodeset.status.conditions):
@@ -290,7 +290,7 @@ def _checks_before_jobs(nodeset: NodeSet, observed: Observed, plan: Plan) -> Ite
     return [Condition(kind, "False", "ChecksOutstanding", message)]
 
 
-def _remedied(nodeset: NodeSet, plan: Plan) -> list[Condition]:
+def _remedied(nodeset: NodeSetObject, plan: Plan) -> list[Condition]:
     """What is done about faulty nodes, where the set has a policy for that, or had one."""
     repairs, policy, name = plan.repairs, nodeset.spec.remedies, nodeset.metadata.name
     if policy is None and not repairs.record.nodes and all(condition.type != "Remedied" for condition in nodeset.status.conditions):

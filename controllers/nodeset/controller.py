@@ -20,7 +20,7 @@ from controllers.nodeset.pods import claim_ordinal, claim_stem
 from controllers.nodeset.reconcile import Reconciler
 from controllers.nodeset.rounds import SWEEP_S, World
 from controllers.nodeset.settings import Settings
-from controllers.nodeset.structs import NODESETS, SLURM_NODES, NodeSet, SlurmNode
+from controllers.nodeset.structs import NODESETS, SLURM_NODES, NodeSetObject, SlurmNode
 from controllers.nodeset.writes.windows import release_orphans
 from controllers.runtime import holders, program, serve
 from controllers.runtime.api import Api
@@ -200,7 +200,7 @@ class Controller:
     async def _has_ended(self, lease: Lease) -> bool:
         return await holders.has_ended(self._api, self._settings.namespace, lease, "controller")
 
-    def _nodeset_changed(self, old: NodeSet | None, new: NodeSet | None) -> None:
+    def _nodeset_changed(self, old: NodeSetObject | None, new: NodeSetObject | None) -> None:
         item = new or old
         if item is not None and item.spec.cluster == self._settings.cluster:
             self.queue.add(item.metadata.key)

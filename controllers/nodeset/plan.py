@@ -18,7 +18,7 @@ from controllers.nodeset.plans.topology import Topologies, plan_topologies
 from controllers.nodeset.plans.wanted import plan_wanted
 from controllers.nodeset.plans.windows import Windows, plan_windows
 from controllers.nodeset.repairs import RepairPlan, plan_repairs
-from controllers.nodeset.structs import NodeSet
+from controllers.nodeset.structs import NodeSetObject
 from controllers.nodeset.workers import ordinals_of
 from slurm.reasons import REMEDY
 
@@ -59,7 +59,7 @@ class Plan:
         return bool(self.deletions.free or self.repairs.machines) or self.writes_to_slurm or self.drains.forgets_records
 
 
-def plan_nodeset(nodeset: NodeSet, observed: Observed) -> Plan:
+def plan_nodeset(nodeset: NodeSetObject, observed: Observed) -> Plan:
     """The next step for a set. While Slurm is silent (`observed.nodes` is None) only missing pods and claims are created."""
     wanted, strategy = plan_wanted(nodeset, observed), nodeset.spec.update_strategy
     create = plan_creations(nodeset, observed, wanted)

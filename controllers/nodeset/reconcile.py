@@ -19,7 +19,7 @@ from controllers.nodeset.repairs import with_outlooks
 from controllers.nodeset.reports import count, report, report_defect, report_unread
 from controllers.nodeset.rounds import SWEEP_S, Round, World
 from controllers.nodeset.schedule import Next, next_round
-from controllers.nodeset.structs import NodeSet
+from controllers.nodeset.structs import NodeSetObject
 from controllers.nodeset.writes.check_jobs import start_checks
 from controllers.nodeset.writes.deadlines import end_jobs
 from controllers.nodeset.writes.disks import delete_claims
@@ -120,7 +120,7 @@ async def run_round(round_: Round) -> Next:
     return next_round(round_, plan)
 
 
-def find_causes(nodeset: NodeSet, observed: Observed, plan: Plan) -> Mapping[int, tuple[Cause, ...]]:
+def find_causes(nodeset: NodeSetObject, observed: Observed, plan: Plan) -> Mapping[int, tuple[Cause, ...]]:
     """The causes of each node, and what is done about them."""
     return with_outlooks(nodeset, plan.repairs, find_causes_of(nodeset, observed, plan.reasons), observed)
 

@@ -230,7 +230,7 @@ class NodeSetStatus(_Struct, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class NodeSet(_Struct, frozen=True):
+class NodeSetObject(_Struct, frozen=True):
     """The object."""
 
     metadata: ObjectMeta
@@ -278,7 +278,7 @@ class SlurmNode(_Struct, frozen=True):
     status: SlurmNodeStatus = SlurmNodeStatus()
 
 
-NODESETS = Resource(crds.API_VERSION, "nodesets", "NodeSet", NodeSet)
+NODESETS = Resource(crds.API_VERSION, "nodesets", "NodeSet", NodeSetObject)
 NODESETS_WRITTEN = Resource(crds.API_VERSION, "nodesets", "NodeSet", PartialObject)
 """For writing: of an answer only the metadata is read, as a set whose present version cannot be decoded is written to as well."""
 SLURM_NODES = Resource(crds.API_VERSION, "slurmnodes", "SlurmNode", SlurmNode)

@@ -11,7 +11,7 @@ from controllers.nodeset.drivers import OTHER_DRIVER
 from controllers.nodeset.inherited import find_inherited
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.pods import node_name
-from controllers.nodeset.structs import NodeSet, RemedyPolicy
+from controllers.nodeset.structs import NodeSetObject, RemedyPolicy
 from controllers.nodeset.workers import Worker
 from names import annotations
 from slurm.causes import REQUESTED_CAUSE, Cause, Kind, Wish, in_order
@@ -49,7 +49,7 @@ _LONGEST = 500
 """Characters of evidence: texts of others have no limit."""
 
 
-def find_causes_of(nodeset: NodeSet, observed: Observed, plan_reasons: Mapping[int, str]) -> dict[int, tuple[Cause, ...]]:
+def find_causes_of(nodeset: NodeSetObject, observed: Observed, plan_reasons: Mapping[int, str]) -> dict[int, tuple[Cause, ...]]:
     """The causes of each node that has any, by ordinal, the most urgent first. None is known while Slurm is silent.
 
     `plan_reasons` are the reasons of the controller's own drains, as the plan decided about them.
@@ -62,7 +62,7 @@ def find_causes_of(nodeset: NodeSet, observed: Observed, plan_reasons: Mapping[i
     return {ordinal: causes for ordinal, causes in causes_of.items() if causes}
 
 
-def find_faults(nodeset: NodeSet, observed: Observed, worker: Worker, kinds: Collection[Kind]) -> dict[str, Wish]:
+def find_faults(nodeset: NodeSetObject, observed: Observed, worker: Worker, kinds: Collection[Kind]) -> dict[str, Wish]:
     """What each cause of these kinds that a repair may end asks for, by its name."""
     return faults_among(_causes(nodeset, observed, worker, ""), kinds)
 
@@ -80,7 +80,7 @@ def rfc3339(at: float) -> str:
         return ""
 
 
-def _causes(nodeset: NodeSet, observed: Observed, worker: Worker, reason: str) -> Iterable[Cause]:
+def _causes(nodeset: NodeSetObject, observed: Observed, worker: Worker, reason: str) -> Iterable[Cause]:
     name = node_name(nodeset.metadata.name, worker.ordinal)
     yield from _own(nodeset, worker, reason)
     yield from _of_machine(observed, worker)
@@ -93,7 +93,7 @@ def _causes(nodeset: NodeSet, observed: Observed, worker: Worker, reason: str) -
     yield from _down(nodeset, worker, name)
 
 
-def _own(nodeset: NodeSet, worker: Worker, reason: str) -> Iterable[Cause]:
+def _own(nodeset: NodeSetObject, worker: Worker, reason: str) -> Iterable[Cause]:
     """Why the controller itself takes the worker away; after that, until the next pod is up, why it did."""
     since = "" if worker.drained_at is None else rfc3339(worker.drained_at)
     is_over = not reason and worker.has_our_drain and not (worker.pod is not None and worker.pod.ready and not worker.pod.terminating)
@@ -115,7 +115,7 @@ def _own(nodeset: NodeSet, worker: Worker, reason: str) -> Iterable[Cause]:
         yield Cause("update", "maintenance", CONTROLLER, evidence, CONTROLLER, after, since=since)
 
 
-def _departure(nodeset: NodeSet) -> str:
+def _departure(nodeset: NodeSetObject) -> str:
     """How a pod goes, and what becomes of its jobs."""
     drain = nodeset.spec.drain
     gone = "Its pod is deleted once its jobs have ended."
@@ -151,7 +151,7 @@ def _of_machine(observed: Observed, worker: Worker) -> Iterable[Cause]:
         yield Cause(cause.name, cause.kind, "Kubernetes", evidence, owner, after, cause.wish, _second_of(cause.since))
 
 
-def _of_pod(nodeset: NodeSet, worker: Worker) -> Iterable[Cause]:
+def _of_pod(nodeset: NodeSetObject, worker: Worker) -> Iterable[Cause]:
     """Why the pod itself has drained its node, or asks for that."""
     if worker.gpu_fault:
         after = "slurmd waits until the GPUs are those of the config. Repair the machine, or correct gpus in the stack file."
@@ -166,7 +166,7 @@ def _of_pod(nodeset: NodeSet, worker: Worker) -> Iterable[Cause]:
         yield Cause("pod-stopping", "maintenance", "worker", "its pod was asked to stop", CONTROLLER, after, since=_reason_at(worker))
 
 
-def _of_checks(nodeset: NodeSet, worker: Worker) -> Iterable[Cause]:
+def _of_checks(nodeset: NodeSetObject, worker: Worker) -> Iterable[Cause]:
     """What health checks have found and not seen mended; if that cannot be read, the reason of the drain."""
     node = worker.node
     if node is None:
@@ -192,7 +192,7 @@ def _of_checks(nodeset: NodeSet, worker: Worker) -> Iterable[Cause]:
         yield Cause(f"{CHECK_CAUSE}{name}", failure.kind, source, _cut(failure.found), source, _told(nodeset, failure) + after, wish, since)
 
 
-def _told(nodeset: NodeSet, failure: Failure) -> str:
+def _told(nodeset: NodeSetObject, failure: Failure) -> str:
     """What a failure does to its node, where that is not a drain alone."""
     if failure.wish == "none":
         return "It drains no node: its wish is none. "
@@ -205,7 +205,7 @@ def _told(nodeset: NodeSet, failure: Failure) -> str:
     return f"Its wish cannot be met, as the node set has no remedies for such faults: have the machine {done} by hand. "
 
 
-def _inherited(nodeset: NodeSet, worker: Worker, cause: Cause, failure: Failure) -> Cause:
+def _inherited(nodeset: NodeSetObject, worker: Worker, cause: Cause, failure: Failure) -> Cause:
     """What a check has found on another machine: no fault of this one, and no repair begins for it."""
     name, machine = cause.name.removeprefix(CHECK_CAUSE), (worker.pod.machine if worker.pod is not None else None) or "its machine"
     evidence = _cut(f"not looked for on {machine} yet; on {read_instance(failure.machine)[0]}, where the node was before: {failure.found}")
@@ -216,7 +216,7 @@ def _inherited(nodeset: NodeSet, worker: Worker, cause: Cause, failure: Failure)
     return Cause(cause.name, "maintenance", cause.source, evidence, cause.owner, after, cause.wish, cause.since)
 
 
-def _of_admission(nodeset: NodeSet, observed: Observed, worker: Worker) -> Iterable[Cause]:
+def _of_admission(nodeset: NodeSetObject, observed: Observed, worker: Worker) -> Iterable[Cause]:
     missing, pod = observed.unchecked.get(worker.ordinal, ()), worker.pod
     if missing and pod is not None:
         space, job = nodeset.metadata.namespace, job_name(nodeset.spec.cluster, missing[0])
@@ -225,7 +225,7 @@ def _of_admission(nodeset: NodeSet, observed: Observed, worker: Worker) -> Itera
         yield Cause("admission", "maintenance", CONTROLLER, evidence, CONTROLLER, after, since=rfc3339(pod.created_at))
 
 
-def _of_others(nodeset: NodeSet, name: str, worker: Worker) -> Iterable[Cause]:
+def _of_others(nodeset: NodeSetObject, name: str, worker: Worker) -> Iterable[Cause]:
     """A drain or DOWN of somebody else; Slurm itself drains a node that has less than slurm.conf says, or where a job does not end."""
     node = worker.node
     if node is None or not worker.has_foreign_drain or is_check(node.reason):
@@ -256,7 +256,7 @@ def _kill_failed_wish(policy: RemedyPolicy | None) -> Wish:
     return "drain"
 
 
-def _down(nodeset: NodeSet, worker: Worker, name: str) -> Iterable[Cause]:
+def _down(nodeset: NodeSetObject, worker: Worker, name: str) -> Iterable[Cause]:
     """DOWN by Slurm itself: nobody has set it, or Slurm has added its reason to that of others."""
     node = worker.node
     if node is None or "DOWN" not in node.state.flags:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.repairs import RepairPlan
-from controllers.nodeset.structs import NodeSet
+from controllers.nodeset.structs import NodeSetObject
 from controllers.nodeset.workers import Worker, WorkerPod
 from slurm.reasons import (
     ADMISSION,
@@ -47,7 +47,7 @@ class Drains:
 
 
 def find_causes(
-    nodeset: NodeSet, observed: Observed, wanted: frozenset[int], leaving: Mapping[int, str], repairs: RepairPlan
+    nodeset: NodeSetObject, observed: Observed, wanted: frozenset[int], leaving: Mapping[int, str], repairs: RepairPlan
 ) -> dict[int, str]:
     """Which nodes should have a drain of ours, and why, by ordinal. `leaving` gives the reason of each worker that leaves."""
     causes = {
@@ -58,7 +58,9 @@ def find_causes(
     return {ordinal: reason for ordinal, reason in causes.items() if reason and ordinal not in observed.pods_taken}
 
 
-def plan_drains(nodeset: NodeSet, observed: Observed, wanted: frozenset[int], causes: Mapping[int, str], repairs: RepairPlan) -> Drains:
+def plan_drains(
+    nodeset: NodeSetObject, observed: Observed, wanted: frozenset[int], causes: Mapping[int, str], repairs: RepairPlan
+) -> Drains:
     """What to drain and what to lift.
 
     A node whose pod belongs to somebody else is left alone. So is one that a check looks at, unless its worker leaves. While the cause is
@@ -101,7 +103,7 @@ def plan_drains(nodeset: NodeSet, observed: Observed, wanted: frozenset[int], ca
     return Drains(by_reason, tuple(undrain), drained_at, bool(observed.drained_at.keys() - drained_at.keys()))
 
 
-def is_served(nodeset: NodeSet, ordinal: int, wanted: frozenset[int]) -> bool:
+def is_served(nodeset: NodeSetObject, ordinal: int, wanted: frozenset[int]) -> bool:
     """True for an ordinal that gets a pod when Slurm wants its node: any below `max` in an elastic set, a wanted ordinal in a fixed set."""
     if nodeset.metadata.deletion_timestamp is not None:
         return False
@@ -110,7 +112,7 @@ def is_served(nodeset: NodeSet, ordinal: int, wanted: frozenset[int]) -> bool:
 
 
 def _cause(
-    nodeset: NodeSet, observed: Observed, worker: Worker, wanted: frozenset[int], leaving: Mapping[int, str], waits_before_jobs: bool
+    nodeset: NodeSetObject, observed: Observed, worker: Worker, wanted: frozenset[int], leaving: Mapping[int, str], waits_before_jobs: bool
 ) -> str:
     """Why the node should have a drain of ours; empty when it should have none."""
     if not is_served(nodeset, worker.ordinal, wanted) or (worker.pod is None and worker.ordinal in observed.taken):
@@ -183,7 +185,7 @@ def _needs_their_drain(worker: Worker, reason: str) -> bool:
     return leaves and not worker.is_draining and not worker.may_go and worker.node is not None and may_be_drained(worker.node.state)
 
 
-def _may_be_lifted(nodeset: NodeSet, observed: Observed, worker: Worker, wanted: frozenset[int], is_mended: bool) -> bool:
+def _may_be_lifted(nodeset: NodeSetObject, observed: Observed, worker: Worker, wanted: frozenset[int], is_mended: bool) -> bool:
     """True for a drain whose cause is gone: the pod was replaced or is wanted again, Slurm may wake the elastic node again, or no check
     fails."""
     pod = worker.pod

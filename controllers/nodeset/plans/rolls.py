@@ -6,7 +6,7 @@ from math import inf
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plans.wanted import scale_in_order
 from controllers.nodeset.pods import revision
-from controllers.nodeset.structs import NodeSet, UpdateStrategy
+from controllers.nodeset.structs import NodeSetObject, UpdateStrategy
 from controllers.nodeset.workers import Worker, ordinals_of
 
 
@@ -52,7 +52,7 @@ def describe_roll(
     )
 
 
-def find_outdated(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) -> list[Worker]:
+def find_outdated(nodeset: NodeSetObject, observed: Observed, wanted: frozenset[int]) -> list[Worker]:
     """Wanted workers whose pods are made from an older template."""
     current = revision(nodeset.spec)
     workers = ((worker, worker.pod) for worker in observed.workers() if worker.pod is not None and worker.ordinal in wanted)

@@ -10,7 +10,7 @@ from controllers.nodeset.inherited import find_inherited
 from controllers.nodeset.observed import Observed, Repair
 from controllers.nodeset.plans.causes import CHECK_CAUSE, rfc3339
 from controllers.nodeset.repairs.views import View, is_peoples, last_step
-from controllers.nodeset.structs import NodeSet
+from controllers.nodeset.structs import NodeSetObject
 from controllers.nodeset.workers import Worker
 from slurm.check_results import Request
 from slurm.reasons import awaits_checks, is_check
@@ -93,7 +93,7 @@ def before_jobs(observed: Observed) -> Iterator[Asked]:
             yield ordinal, name, Request(identity)
 
 
-def of_other_machines(nodeset: NodeSet, observed: Observed) -> Iterator[Asked]:
+def of_other_machines(nodeset: NodeSetObject, observed: Observed) -> Iterator[Asked]:
     """The checks of nodes that are drained for what these had found on another machine, one after another."""
     for worker in observed.workers():
         identity, inherited = observed.identity_of(worker), find_inherited(observed, worker)

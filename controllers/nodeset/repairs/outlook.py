@@ -9,7 +9,7 @@ from controllers.nodeset.repairs.checks import LOOK_AGAIN_S
 from controllers.nodeset.repairs.plan import RepairPlan
 from controllers.nodeset.repairs.steps import MACHINE_STEPS, next_step, wait_s
 from controllers.nodeset.repairs.views import last_step
-from controllers.nodeset.structs import NodeSet, RemedyPolicy
+from controllers.nodeset.structs import NodeSetObject, RemedyPolicy
 from controllers.nodeset.workers import Machine
 from slurm.causes import Cause, Wish
 
@@ -21,7 +21,7 @@ _DOES: Mapping[str, str] = {
 
 
 def with_outlooks(
-    nodeset: NodeSet, plan: RepairPlan, causes: Mapping[int, tuple[Cause, ...]], observed: Observed
+    nodeset: NodeSetObject, plan: RepairPlan, causes: Mapping[int, tuple[Cause, ...]], observed: Observed
 ) -> Mapping[int, tuple[Cause, ...]]:
     """The causes with what the repair of each node does about them. Only a cause of the policy's kinds has a repair."""
     policy = nodeset.spec.remedies
@@ -49,7 +49,7 @@ def with_outlooks(
     return extended
 
 
-def _unverified(nodeset: NodeSet, cause: Cause, outstanding: tuple[str, ...], outlook: str, is_unanswered: bool) -> Cause:
+def _unverified(nodeset: NodeSetObject, cause: Cause, outstanding: tuple[str, ...], outlook: str, is_unanswered: bool) -> Cause:
     """The drain of a node whose last step is done but not verified yet."""
     space, job = nodeset.metadata.namespace, job_name(nodeset.spec.cluster, outstanding[0])
     after = f"It returns to service once {' and '.join(outstanding)} have passed here. The log: kubectl -n {space} logs --follow job/{job}"
@@ -62,7 +62,7 @@ def _with(cause: Cause, evidence: str, after: str) -> Cause:
     return Cause(cause.name, cause.kind, cause.source, evidence, cause.owner, after, cause.wish, cause.since)
 
 
-def _late_jobs(nodeset: NodeSet, repair: Repair) -> str:
+def _late_jobs(nodeset: NodeSetObject, repair: Repair) -> str:
     """What becomes of jobs on a node that a check has drained; empty where they may run as long as they like."""
     drain = nodeset.spec.drain
     if drain.action == "Wait" or drain.deadline_seconds is None:

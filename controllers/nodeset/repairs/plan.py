@@ -14,7 +14,7 @@ from controllers.nodeset.repairs import checks
 from controllers.nodeset.repairs.states import decided_state, due_s, observed_state
 from controllers.nodeset.repairs.steps import WAITING, MachineStep, begin_steps, is_held, is_to_be_recreated, machine_step, wait_s
 from controllers.nodeset.repairs.views import View
-from controllers.nodeset.structs import NodeSet, RemedyPolicy
+from controllers.nodeset.structs import NodeSetObject, RemedyPolicy
 from controllers.nodeset.workers import Worker
 from slurm.check_results import Request
 
@@ -69,7 +69,7 @@ class RepairPlan:
         return replace(self, record=replace(self.record, nodes={**self.record.nodes, **accepted}), has_changed=True)
 
 
-def plan_repairs(nodeset: NodeSet, observed: Observed, wanted: frozenset[int], leaving: Container[int] = ()) -> RepairPlan:
+def plan_repairs(nodeset: NodeSetObject, observed: Observed, wanted: frozenset[int], leaving: Container[int] = ()) -> RepairPlan:
     """The next states of all repairs, what may be done now, and the checks to start. While Slurm is silent, nothing changes.
 
     `leaving` are workers that leave for another reason: these go first, and their machines are left alone.
@@ -86,7 +86,7 @@ def plan_repairs(nodeset: NodeSet, observed: Observed, wanted: frozenset[int], l
 
 
 def _plan(
-    nodeset: NodeSet, observed: Observed, wanted: frozenset[int], leaving: Container[int]
+    nodeset: NodeSetObject, observed: Observed, wanted: frozenset[int], leaving: Container[int]
 ) -> tuple[RepairPlan, Iterable[checks.Asked]]:
     """The plan of the repairs alone, and the checks that they want. While the set is being deleted, no repair changes."""
     policy, known, now = nodeset.spec.remedies, observed.repairs, float(int(observed.now))

@@ -7,7 +7,7 @@ from functools import cached_property
 from controllers.nodeset.inherited import find_inherited
 from controllers.nodeset.observed import Observed, Repair, TakenStep
 from controllers.nodeset.plans.causes import KILL_FAILED_KIND, rfc3339
-from controllers.nodeset.structs import NodeSet, RemedyPolicy
+from controllers.nodeset.structs import NodeSetObject, RemedyPolicy
 from controllers.nodeset.workers import Machine, Worker
 from slurm.causes import Wish
 from slurm.check_results import Failure, Request
@@ -17,7 +17,7 @@ from slurm.check_results import Failure, Request
 class View:
     """One node, with what decides about its repair."""
 
-    nodeset: NodeSet
+    nodeset: NodeSetObject
     policy: RemedyPolicy
     observed: Observed
     worker: Worker

@@ -23,7 +23,7 @@ from controllers.nodeset.structs import (
     ClaimTemplate,
     Drain,
     MachineCauseRule,
-    NodeSet,
+    NodeSetObject,
     NodeSetSpec,
     PodTemplate,
     RemedyPolicy,
@@ -64,7 +64,7 @@ _DRAINED, _DOWN = ("IDLE", "CLOUD", "DRAIN"), ("DOWN", "CLOUD", "NOT_RESPONDING"
 class LargeSet:
     """What there is of a set. The ordinals of its pods and nodes are those below `size`."""
 
-    nodeset: NodeSet
+    nodeset: NodeSetObject
     pods: tuple[Pod, ...]
     snapshot: Snapshot
     machines: Mapping[str, KubeNode]
@@ -85,14 +85,14 @@ def tell(large: LargeSet, observed: Observed, plan: Plan) -> None:
     plan_places(large.nodeset.spec, places, observed.pods, large.machines.get, lambda _: 0)
 
 
-def _nodeset(size: int, *, deleted: bool = False, **spec: Any) -> NodeSet:
+def _nodeset(size: int, *, deleted: bool = False, **spec: Any) -> NodeSetObject:
     template = PodTemplate({"containers": [{"name": "slurmd", "image": "a"}]})
     whole = NodeSetSpec("dev", template, ordinals=None if "max" in spec else size)
     meta = ObjectMeta(name="gpu", namespace="slurm", uid="u", deletion_timestamp=_MADE if deleted else None)
-    return NodeSet(meta, replaced(whole, **spec))
+    return NodeSetObject(meta, replaced(whole, **spec))
 
 
-def _pod(nodeset: NodeSet, ordinal: int, present: str, is_bound: bool, is_busy: bool) -> Pod:
+def _pod(nodeset: NodeSetObject, ordinal: int, present: str, is_bound: bool, is_busy: bool) -> Pod:
     held = {**selector(nodeset), labels.REVISION: present, labels.BUSY: "true" if is_busy else "false"}
     about = {annotations.CHECKED_FIRST: "true"} if nodeset.spec.checks_before_jobs else {}
     name = node_name("gpu", ordinal)
@@ -118,7 +118,7 @@ def _machine(ordinal: int, is_cordoned: bool = False, is_broken: bool = False) -
 
 
 def _make(
-    nodeset: NodeSet,
+    nodeset: NodeSetObject,
     size: int,
     words: tuple[str, ...] = _IDLE,
     reason: str = "",
@@ -156,7 +156,7 @@ def _jobs(size: int) -> list[Job]:
     return [Job(1 + at, ("RUNNING",), f"gpu-[{at}-{at + 7}]", Number(True, False, NOW + at % 977)) for at in range(0, size, 8)]
 
 
-def _claims(nodeset: NodeSet, size: int) -> tuple[PartialObject, ...]:
+def _claims(nodeset: NodeSetObject, size: int) -> tuple[PartialObject, ...]:
     names = (f"disk-gpu-{ordinal}" for ordinal in range(size))
     return tuple(PartialObject(ObjectMeta(name=name, namespace="slurm", uid=name, labels=selector(nodeset))) for name in names)
 
@@ -181,7 +181,7 @@ _POLICY = RemedyPolicy(
 _CHECKED: dict[str, Any] = {"health_checks": ("gpu",), "check_jobs": ("gpu",)}
 
 
-def _repaired_set(size: int) -> NodeSet:
+def _repaired_set(size: int) -> NodeSetObject:
     return _nodeset(size, replicas=size, remedies=_POLICY, machine_causes=_RULES, **_CHECKED)
 
 

@@ -13,7 +13,7 @@ from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.plans.causes import rfc3339
 from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S
 from controllers.nodeset.pods import revision
-from controllers.nodeset.structs import ClaimRetention, NodeSet, NodeSetSpec, PodTemplate, RemedyPolicy
+from controllers.nodeset.structs import ClaimRetention, NodeSetObject, NodeSetSpec, PodTemplate, RemedyPolicy
 from controllers.nodeset.workers import Machine, MachineCause, NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ObjectMeta
 from slurm.causes import Kind
@@ -144,7 +144,7 @@ POLICY = RemedyPolicy(
 )
 
 
-def make_set(elastic: bool, image: str = "a", repaired: bool = False, verified: bool = False, checked: bool = False) -> NodeSet:
+def make_set(elastic: bool, image: str = "a", repaired: bool = False, verified: bool = False, checked: bool = False) -> NodeSetObject:
     """A set of the one sort or the other."""
     template = PodTemplate({"containers": [{"name": "slurmd", "image": image}]})
     spec = NodeSetSpec(
@@ -154,7 +154,7 @@ def make_set(elastic: bool, image: str = "a", repaired: bool = False, verified: 
     policy = msgspec.structs.replace(POLICY, verified_by=("gpu",)) if verified else POLICY
     spec = msgspec.structs.replace(spec, remedies=policy if repaired else None, check_jobs=tuple(CHECKS))
     spec = msgspec.structs.replace(spec, checks_before_jobs=("disk",) if checked and not elastic else ())
-    return NodeSet(ObjectMeta(name="gpu", namespace="slurm", uid="u"), spec)
+    return NodeSetObject(ObjectMeta(name="gpu", namespace="slurm", uid="u"), spec)
 
 
 @dataclass
@@ -162,7 +162,7 @@ class World:
     """Everything there is, and what the controller did to it."""
 
     rng: random.Random
-    nodeset: NodeSet
+    nodeset: NodeSetObject
     now: float = 1_000_000.0
     pods: dict[int, Pod] = field(default_factory=dict[int, Pod])
     nodes: dict[int, Node] = field(default_factory=dict[int, Node])
