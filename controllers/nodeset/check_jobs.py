@@ -17,7 +17,7 @@ KEPT_S = 60
 MOST_NODES = 200
 """Nodes of one Job: their requests are in one environment variable, which may have 128 KiB."""
 _ADMITTED = MOST_NODES // 4
-"""Places among these that are reserved for nodes that wait for their first job. Repairs come first for the remaining places."""
+"""Of these, as many are reserved for nodes that wait for their checks before jobs. Otherwise repairs come first."""
 _CONTAINER = "check"
 
 

@@ -99,7 +99,7 @@ class Controller:
         self.nodesets = Informer(api, NODESETS, namespace=namespace, clock=clock)
         self.pods = Informer(api, PODS, namespace=namespace, labels=ours, indexes=by_set, clock=clock)
         self.machines = Informer(api, KUBE_NODES, clock=clock)
-        self.places = Informer(api, CONFIG_MAPS, namespace=namespace, labels=ours, clock=clock)
+        self.pins = Informer(api, CONFIG_MAPS, namespace=namespace, labels=ours, clock=clock)
         self.claims = Informer(api, CLAIMS, namespace=namespace, indexes=CLAIM_INDEXES, clock=clock)
         self.slurm_nodes = Informer(api, SLURM_NODES, namespace=namespace, labels=ours, indexes=by_set, clock=clock)
         """Its changes queue no round, as this process makes them."""
@@ -135,7 +135,7 @@ class Controller:
                 self.nodesets,
                 self.pods,
                 self.machines,
-                self.places,
+                self.pins,
                 self.claims,
                 self.slurm_nodes,
                 slurm,
@@ -149,7 +149,7 @@ class Controller:
                 ec2=settings.ec2,
             )
         )
-        self.declared = DeclaredSets(self.nodesets, self.places, api, self.writer, clock)
+        self.declared = DeclaredSets(self.nodesets, self.pins, api, self.writer, clock)
         self.delivery = delivery.FileDelivery("slurmctld", self.files, self.slurmctld, self.writer, clock)
         self.accounts_delivery = delivery.FileDelivery("slurmdbd", self.accounts, self.slurmdbd, self.writer, clock)
         self.progress = progress.FileProgress(
@@ -159,7 +159,7 @@ class Controller:
             "nodesets": self.nodesets,
             "pods": self.pods,
             "machines": self.machines,
-            "places": self.places,
+            "places": self.pins,
             "claims": self.claims,
             "slurm nodes": self.slurm_nodes,
             "files": self.files,

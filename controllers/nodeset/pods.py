@@ -1,4 +1,4 @@
-"""Builds what a node set has in Kubernetes: pods, claims, the disruption budget, the record of places, SlurmNodes. Pure."""
+"""Builds what a node set has in Kubernetes: pods, claims, the disruption budget, the record of pins, SlurmNodes. Pure."""
 
 import hashlib
 from collections.abc import Iterable
@@ -129,23 +129,23 @@ def build_disruption_budget(nodeset: NodeSetObject, all_count_as_busy: bool) -> 
     }
 
 
-def places_name(nodeset: str) -> str:
+def pins_name(nodeset: str) -> str:
     """Name of the ConfigMap that records where the ordinals of a pinned set run."""
     return f"{nodeset}-places"
 
 
-def read_places(data: dict[str, str]) -> dict[int, str]:
-    """What `build_places` wrote; an entry that it did not write is left out."""
+def read_pins(data: dict[str, str]) -> dict[int, str]:
+    """What `build_pins` wrote; an entry that it did not write is left out."""
     return {int(ordinal): machine for ordinal, machine in data.items() if ordinal.isascii() and ordinal.isdigit()}
 
 
-def build_places(nodeset: NodeSetObject, places: dict[int, str]) -> Manifest:
+def build_pins(nodeset: NodeSetObject, pins: dict[int, str]) -> Manifest:
     """Which Kubernetes node each ordinal belongs to: `"3": "machine-17"`. One object a set; 10,000 nodes take 0.6 MB of 1 MiB."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {**_about(nodeset, places_name(nodeset.metadata.name)), "labels": selector(nodeset)},
-        "data": {str(ordinal): places[ordinal] for ordinal in sorted(places)},
+        "metadata": {**_about(nodeset, pins_name(nodeset.metadata.name)), "labels": selector(nodeset)},
+        "data": {str(ordinal): pins[ordinal] for ordinal in sorted(pins)},
     }
 
 

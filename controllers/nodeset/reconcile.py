@@ -26,7 +26,7 @@ from controllers.nodeset.writes.disks import delete_claims
 from controllers.nodeset.writes.drains import change_drains, record_drains
 from controllers.nodeset.writes.finalizers import add_finalizer, finish
 from controllers.nodeset.writes.labels import mark_free, protect
-from controllers.nodeset.writes.places import record_places
+from controllers.nodeset.writes.pins import record_pins
 from controllers.nodeset.writes.pods import create, delete, delete_unbound
 from controllers.nodeset.writes.repairs import ask_for_machines
 from controllers.nodeset.writes.resumes import resume_nodes
@@ -108,7 +108,7 @@ async def run_round(round_: Round) -> Next:
     await delete(round_, observed, plan)
     await delete_unbound(round_, observed, plan)
     await mark_free(round_, plan)
-    await record_places(round_, observed)
+    await record_pins(round_, observed)
     await annotate_pods(round_, plan.topologies)
     await delete_claims(round_, plan.disks.delete)
     causes = await asyncio.to_thread(find_causes, round_.nodeset, observed, plan)

@@ -39,7 +39,7 @@ class World:
     pods: Informer[Pod]
     """With an index `nodeset`: (namespace, name of the set)."""
     machines: Informer[KubeNode]
-    places: Informer[ConfigMap]
+    pins: Informer[ConfigMap]
     """The records of pinned sets."""
     claims: Informer[PartialObject]
     """All of the namespace, with an index `nodeset`, as the pods, and an index `stem`: (namespace, stem of the name)."""

@@ -42,7 +42,7 @@ class Remark:
 
 
 @record
-class Place:
+class SetInstance:
     """Write this as the machine that the node is on: see slurm.instances."""
 
     instance: str
@@ -141,10 +141,10 @@ def plan_gpus(node: Node, fault: str) -> Drain | Lift | None:
     return None if has_drain and reasons.written(node.reason) == wanted else Drain(wanted)
 
 
-def plan_place(node: Node, instance: str) -> Place | None:
+def plan_instance(node: Node, instance: str) -> SetInstance | None:
     """What slurmctld is told of the machine, empty where that is not known. By itself it keeps that of a node's first registration,
     unless a later one has none (26.05.5)."""
-    return Place(instance) if instance and node.instance != instance else None
+    return SetInstance(instance) if instance and node.instance != instance else None
 
 
 def plan_remark(node: Node, remark: str) -> Remark | None:

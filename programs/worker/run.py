@@ -25,9 +25,8 @@ from slurm.states import waits_for_power
 from . import launches
 from .gpus import Gpu, GpuError, compare, compare_sockets, describe, read_sockets
 from .gpus import read as read_gpus
-from .mig import MigError
-from .mig import place as place_instances
-from .plan import Drain, Lift, Restart, SetDown, needs_boot, plan_gpus, plan_place, plan_remark, plan_settle, plan_watch
+from .mig import MigError, make_devices
+from .plan import Drain, Lift, Restart, SetDown, needs_boot, plan_gpus, plan_instance, plan_remark, plan_settle, plan_watch
 from .port import hold
 from .prepare import PrepareError, prepare
 from .settings import DeclaredGpus, from_json
@@ -162,8 +161,8 @@ class Worker:
                 is_settled = change is None or (tries == _MOST_TRIES and not isinstance(change, Drain))
                 if reading.node and not fault and is_settled:
                     self._tell_sockets(reading.node, reading)
-                    if place := plan_place(reading.node, self._instance):
-                        write(self._name, place, reading, self._server)
+                    if set_instance := plan_instance(reading.node, self._instance):
+                        write(self._name, set_instance, reading, self._server)
                     return reading.node
                 if change:
                     write(self._name, change, reading, self._server)
@@ -190,14 +189,14 @@ class Worker:
             found, devices = read_gpus(self._gpus)
         except (GpuError, OSError) as error:
             return f"the driver does not tell which GPUs there are: {error}"
-        return describe(compare(self._gpus, found, devices)) or self._place_instances(found)
+        return describe(compare(self._gpus, found, devices)) or self._make_devices(found)
 
-    def _place_instances(self, found: tuple[Gpu, ...]) -> str:
+    def _make_devices(self, found: tuple[Gpu, ...]) -> str:
         """Makes the device files that gres.conf has for instances of MIG, before slurmd looks for them; says why, where that fails."""
         if self._gpus is None or not self._gpus.profiles:
             return ""
         try:
-            place_instances([each for gpu in found for each in gpu.instances], self._gpus.profiles, self._gpus.is_simulated)
+            make_devices([each for gpu in found for each in gpu.instances], self._gpus.profiles, self._gpus.is_simulated)
         except (MigError, OSError) as error:
             return f"the instances of MIG cannot be handed out: {error}"
         return ""

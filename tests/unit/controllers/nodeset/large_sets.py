@@ -12,7 +12,7 @@ from msgspec.structs import replace as replaced
 from controllers.nodeset.observe import Surroundings, observe
 from controllers.nodeset.observed import Observed, Repair, Repairs
 from controllers.nodeset.plan import Plan
-from controllers.nodeset.plans.places import plan_places
+from controllers.nodeset.plans.pins import plan_pins
 from controllers.nodeset.plans.slurm_nodes import plan_slurm_nodes
 from controllers.nodeset.pods import node_name, revision, selector
 from controllers.nodeset.reconcile import find_causes
@@ -81,8 +81,8 @@ def tell(large: LargeSet, observed: Observed, plan: Plan) -> None:
     causes = find_causes(large.nodeset, observed, plan)
     plan_slurm_nodes(large.nodeset, observed, causes, {}, {}, is_sweep=True)
     build_status(large.nodeset, observed, plan, None, _MADE)
-    places = {ordinal: pod.machine for ordinal, pod in observed.pods.items() if pod.machine is not None}
-    plan_places(large.nodeset.spec, places, observed.pods, large.machines.get, lambda _: 0)
+    pins = {ordinal: pod.machine for ordinal, pod in observed.pods.items() if pod.machine is not None}
+    plan_pins(large.nodeset.spec, pins, observed.pods, large.machines.get, lambda _: 0)
 
 
 def _nodeset(size: int, *, deleted: bool = False, **spec: Any) -> NodeSetObject:

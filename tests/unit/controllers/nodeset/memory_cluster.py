@@ -229,10 +229,10 @@ class Process:
         self.nodesets = Informer(self.api, NODESETS, namespace="slurm")
         self.pods = Informer(self.api, PODS, namespace="slurm", indexes=by_set)
         self.machines = Informer(self.api, KUBE_NODES)
-        self.places = Informer(self.api, CONFIG_MAPS, namespace="slurm")
+        self.pins = Informer(self.api, CONFIG_MAPS, namespace="slurm")
         self.claims = Informer(self.api, CLAIMS, namespace="slurm", indexes=CLAIM_INDEXES)
         self.slurm_nodes = Informer(self.api, SLURM_NODES, namespace="slurm", indexes=by_set)
-        self.informers = (self.nodesets, self.pods, self.machines, self.places, self.claims, self.slurm_nodes)
+        self.informers = (self.nodesets, self.pods, self.machines, self.pins, self.claims, self.slurm_nodes)
         self.expectations: Expectations[Key] = Expectations()
         self.pods.on_change(lambda old, new: self.expectations.seen(KEY, old, new))
         self.poller = Poller(slurm, clock.now, wants_jobs=lambda: self.reconciler.wants_jobs, wants_reservations=lambda: True)
@@ -247,7 +247,7 @@ class Process:
         """Waits until the informers hold what the server has."""
 
         followed: list[tuple[Resource[Any], Informer[Any]]] = [
-            *((NODESETS, self.nodesets), (PODS, self.pods), (KUBE_NODES, self.machines), (CONFIG_MAPS, self.places), (CLAIMS, self.claims)),
+            *((NODESETS, self.nodesets), (PODS, self.pods), (KUBE_NODES, self.machines), (CONFIG_MAPS, self.pins), (CLAIMS, self.claims)),
             (SLURM_NODES, self.slurm_nodes),
         ]
 

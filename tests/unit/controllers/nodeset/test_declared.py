@@ -64,7 +64,7 @@ def put_list(cluster: Cluster, *names: str) -> None:
 
 def look(cluster: Cluster) -> DeclaredSets:
     process = cluster.process
-    return DeclaredSets(process.nodesets, process.places, process.api, Writer(process.api, rate_per_s=10_000, burst=10_000), SYSTEM)
+    return DeclaredSets(process.nodesets, process.pins, process.api, Writer(process.api, rate_per_s=10_000, burst=10_000), SYSTEM)
 
 
 @pytest.mark.anyio

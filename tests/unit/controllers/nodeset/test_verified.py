@@ -183,7 +183,7 @@ def test_every_node_has_its_turn_though_no_other_ever_has_an_answer(pace_s: int)
         pytest.param(250, 0, (200, 0), id="repairs-alone"),
         pytest.param(0, 250, (0, 200), id="first-jobs-alone"),
         pytest.param(250, 10, (190, 10), id="a-share-that-is-not-needed"),
-        pytest.param(10, 250, (10, 190), id="places-left-over"),
+        pytest.param(10, 250, (10, 190), id="room-left-over"),
         pytest.param(250, 250, (150, 50), id="both"),
     ],
 )

@@ -6,14 +6,14 @@ from programs.worker.plan import (
     Drain,
     Leave,
     Lift,
-    Place,
     Remark,
     Restart,
     SetDown,
+    SetInstance,
     Wait,
     needs_boot,
     plan_gpus,
-    plan_place,
+    plan_instance,
     plan_remark,
     plan_settle,
     plan_stop,
@@ -168,15 +168,15 @@ def test_drain_for_gpus_is_never_lifted_by_a_start_while_they_differ(law: Law) -
 @pytest.mark.parametrize(
     ("before", "now", "change"),
     [
-        pytest.param("", "m-1/b-1", Place("m-1/b-1"), id="first-machine"),
+        pytest.param("", "m-1/b-1", SetInstance("m-1/b-1"), id="first-machine"),
         pytest.param("m-1/b-1", "m-1/b-1", None, id="same-machine"),
-        pytest.param("m-1/b-1", "m-1/b-2", Place("m-1/b-2"), id="machine-that-booted"),
-        pytest.param("m-1/b-1", "m-2/b-9", Place("m-2/b-9"), id="another-machine"),
+        pytest.param("m-1/b-1", "m-1/b-2", SetInstance("m-1/b-2"), id="machine-that-booted"),
+        pytest.param("m-1/b-1", "m-2/b-9", SetInstance("m-2/b-9"), id="another-machine"),
         pytest.param("m-1/b-1", "", None, id="machine-that-nobody-knows"),
     ],
 )
-def test_slurm_is_told_of_the_machine_that_the_node_is_on(before: str, now: str, change: Place | None) -> None:
-    assert plan_place(Node("gpu-0", node_state(["IDLE"]), instance=before), now) == change
+def test_slurm_is_told_of_the_machine_that_the_node_is_on(before: str, now: str, change: SetInstance | None) -> None:
+    assert plan_instance(Node("gpu-0", node_state(["IDLE"]), instance=before), now) == change
 
 
 @pytest.mark.parametrize(
