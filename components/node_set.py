@@ -9,7 +9,7 @@ import math
 
 import pulumi
 
-from components.check_jobs import CHECKED_FIRST, check_jobs
+from components.check_jobs import CHECKS_BEFORE_JOBS, check_jobs
 from components.claims import claim_template
 from components.controller_settings import controller_settings
 from components.declared_gpus import build_declared_gpus
@@ -113,7 +113,7 @@ def build_node_set(cluster: Cluster, pods: PodDefaults, node_set: NodeSet) -> Ma
         "cluster": cluster.name,
         **({"min": node_set.min or 0, "max": node_set.max} if node_set.is_elastic else {"replicas": node_set.size or 0}),
         "ordinals": node_set.ordinals,
-        "template": pod_template(pods, "slurmd", _pod(cluster, pods, node_set), node_set.name, CHECKED_FIRST if first else None),
+        "template": pod_template(pods, "slurmd", _pod(cluster, pods, node_set), node_set.name, CHECKS_BEFORE_JOBS if first else None),
         **controller_settings(node_set),
         "healthChecks": checks,
         **({"checkJobs": list(started)} if started else {}),
@@ -218,7 +218,7 @@ def _slurmd(cluster: Cluster, pods: PodDefaults, node_set: NodeSet) -> Manifest:
         **({variables.JOB_PROCESSES: job_processes} if job_processes else {}),
         **({variables.JOB_DISKS: job_disks} if job_disks else {}),
         **({variables.ELASTIC: "1"} if node_set.is_elastic else {}),
-        **({variables.CHECKED_FIRST: "1"} if node_set.checks_before_jobs else {}),
+        **({variables.CHECKS_BEFORE_JOBS: "1"} if node_set.checks_before_jobs else {}),
         **({variables.GPU_METRICS: "1"} if simulates_exporter else {}),
     }
     mounts = [

@@ -257,7 +257,7 @@ class Controller:
         snapshot = self.poller.snapshot
         are_failing = snapshot is not None and any(FAILURE in node.extra for node in snapshot.nodes.values())
         sets = self.nodesets.store.values()
-        return are_failing or any(nodeset.spec.update_strategy.reservation or nodeset.waits_for_checks for nodeset in sets)
+        return are_failing or any(nodeset.spec.update_strategy.reservation or nodeset.awaits_checks for nodeset in sets)
 
     async def _reconcile_all(self) -> None:
         for informer in self._informers.values():

@@ -19,7 +19,7 @@ from controllers.slurm.structs import Job, Reservation
 from names import annotations, labels
 from slurm.check_results import FAILED, LAUNCH, RESERVATION, CheckResult, Driver, Failure, Request, failures
 from slurm.maintenance import ANNOUNCED
-from slurm.reasons import ADMISSION, gpu_remark, printable
+from slurm.reasons import BEFORE_JOBS, gpu_remark, printable
 from slurm.times import read_time
 
 _INSUFFICIENT = re.compile(r"Insufficient ([\w/-]+(?:\.[\w/-]+)*)")
@@ -96,11 +96,11 @@ def observe(nodeset: NodeSetObject, pods: Iterable[Pod], snapshot: Snapshot | No
         ghosts=surroundings.ghosts,
         blocks=surroundings.blocks,
         repairs=surroundings.repairs,
-        unchecked=find_unchecked(nodeset.spec.checks_before_jobs, worker_pods, nodes or {}, machines),
+        checks_before_jobs=find_checks_before_jobs(nodeset.spec.checks_before_jobs, worker_pods, nodes or {}, machines),
     )
 
 
-def find_unchecked(
+def find_checks_before_jobs(
     checks: tuple[str, ...], pods: Mapping[int, WorkerPod], nodes: Mapping[int, WorkerNode], machines: Mapping[str, Machine]
 ) -> dict[int, tuple[str, ...]]:
     """The checks before jobs that the machine of each worker has not passed.
@@ -111,7 +111,7 @@ def find_unchecked(
     missing: dict[int, tuple[str, ...]] = {}
     for ordinal, pod in pods.items():
         node, machine = nodes.get(ordinal), machines.get(pod.machine or "")
-        if node is not None and pod.is_checked_first and (machine is not None or node.reason.startswith(ADMISSION)):
+        if node is not None and pod.has_checks_before_jobs and (machine is not None or node.reason.startswith(BEFORE_JOBS)):
             identity = machine.identity if machine is not None else ""
             passed = {name for name, request in node.passed_for.items() if identity and request.machine == identity}
             missing[ordinal] = tuple(name for name in checks if name not in passed)
@@ -299,7 +299,7 @@ def worker_pod(pod: Pod, spec: NodeSetSpec, is_being_deleted: bool = False) -> W
         blocked=blocked(pod, spec),
         refused=_refused(pod) if finished and not has_run else "",
         address=meta.annotations.get(annotations.TOPOLOGY_ADDRESS, ""),
-        is_checked_first=meta.annotations.get(annotations.CHECKED_FIRST) == "true",
+        has_checks_before_jobs=meta.annotations.get(annotations.CHECKS_BEFORE_JOBS) == "true",
         ready_since=timestamp(ready.last_transition_time) if ready is not None else 0,
         drain_requested=_request(meta.annotations.get(annotations.DRAIN_REQUESTED)),
     )

@@ -145,7 +145,7 @@ class Observed:
     """By topology of blocks: the number of the block of each group of machines, by the value of their label."""
     ghosts: GhostPace = field(default_factory=GhostPace)
     repairs: Repairs = field(default_factory=Repairs)
-    unchecked: Mapping[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
+    checks_before_jobs: Mapping[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
     """Ordinals whose machines have to pass checks before jobs come, and which of these they have not passed."""
 
     def worker(self, ordinal: int) -> Worker:

@@ -238,7 +238,7 @@ class NodeSetObject(_Struct, frozen=True):
     status: NodeSetStatus = NodeSetStatus()
 
     @property
-    def waits_for_checks(self) -> bool:
+    def awaits_checks(self) -> bool:
         """True when a check may look, in a reservation, at a node on which none has failed."""
         are_repaired = self.spec.asks_for_checks and any(repair.state != "InService" for repair in self.status.repairs)
         return are_repaired or bool(self.spec.checks_before_jobs)

@@ -68,7 +68,7 @@ class Worker:
         controller: str,
         is_elastic: bool,
         gpus: DeclaredGpus | None = None,
-        is_checked_first: bool = False,
+        has_checks_before_jobs: bool = False,
         instance: str = "",
     ) -> None:
         self._name = name
@@ -77,7 +77,7 @@ class Worker:
         self._server = f"{controller}:{ports.SLURMCTLD}"
         self._is_elastic = is_elastic
         self._gpus = gpus
-        self._is_checked_first = is_checked_first
+        self._has_checks_before_jobs = has_checks_before_jobs
         self._is_to_restart = False
         self._started_at = 0.0
         self._signals = Signals(has_children=True)
@@ -157,7 +157,7 @@ class Worker:
             try:
                 # slurmd has not fetched the files for clients yet.
                 reading = read(self._name, self._server)
-                change = plan_settle(reading.node, fault, self._is_checked_first) if reading.node else None
+                change = plan_settle(reading.node, fault, self._has_checks_before_jobs) if reading.node else None
                 is_settled = change is None or (tries == _MOST_TRIES and not isinstance(change, Drain))
                 if reading.node and not fault and is_settled:
                     self._tell_sockets(reading.node, reading)
@@ -283,7 +283,7 @@ def _done(change: Drain | Lift | SetDown) -> str:
     match change:
         case Drain(reason) if reason.startswith(reasons.GPUS):
             return f"drained the node: {reason}"
-        case Drain(reason) if reason.startswith(reasons.ADMISSION):
+        case Drain(reason) if reason.startswith(reasons.BEFORE_JOBS):
             return f"drained the node until health checks have passed: {reason}"
         case Drain(reason):
             return f"registering cleared the reason of the drain; wrote it back: {reason}"
@@ -348,9 +348,9 @@ def main() -> int:
     controller = os.environ[variables.SLURMCTLD]
     declared, is_simulated = os.environ.get(variables.DECLARED_GPUS), os.environ.get(variables.SIMULATED_GPUS, "0") != "0"
     gpus = from_json(declared, is_simulated) if declared else None
-    is_elastic, is_checked_first = (bool(os.environ.get(name)) for name in (variables.ELASTIC, variables.CHECKED_FIRST))
+    is_elastic, has_checks_before_jobs = (bool(os.environ.get(name)) for name in (variables.ELASTIC, variables.CHECKS_BEFORE_JOBS))
     machine = instance(os.environ.get(variables.MACHINE, ""), _boot())
-    worker = Worker(os.uname().nodename, controller, is_elastic, gpus, is_checked_first, machine)
+    worker = Worker(os.uname().nodename, controller, is_elastic, gpus, has_checks_before_jobs, machine)
     # In this process: a container of its own for munged takes a third of the CPU time that it takes to start a worker.
     munged = Munged(say, controller, float(os.environ.get(variables.KEY_LATEST_S) or LATEST_S))
 

@@ -88,7 +88,7 @@ def _causes(nodeset: NodeSetObject, observed: Observed, worker: Worker, reason: 
     inherited = {f"{CHECK_CAUSE}{name}": failure for name, failure in find_inherited(observed, worker).items()}
     for cause in _of_checks(nodeset, worker):
         yield _inherited(nodeset, worker, cause, inherited[cause.name]) if cause.name in inherited else cause
-    yield from _of_admission(nodeset, observed, worker)
+    yield from _of_checks_before_jobs(nodeset, observed, worker)
     yield from _of_others(nodeset, name, worker)
     yield from _down(nodeset, worker, name)
 
@@ -216,8 +216,8 @@ def _inherited(nodeset: NodeSetObject, worker: Worker, cause: Cause, failure: Fa
     return Cause(cause.name, "maintenance", cause.source, evidence, cause.owner, after, cause.wish, cause.since)
 
 
-def _of_admission(nodeset: NodeSetObject, observed: Observed, worker: Worker) -> Iterable[Cause]:
-    missing, pod = observed.unchecked.get(worker.ordinal, ()), worker.pod
+def _of_checks_before_jobs(nodeset: NodeSetObject, observed: Observed, worker: Worker) -> Iterable[Cause]:
+    missing, pod = observed.checks_before_jobs.get(worker.ordinal, ()), worker.pod
     if missing and pod is not None:
         space, job = nodeset.metadata.namespace, job_name(nodeset.spec.cluster, missing[0])
         after = f"The drain is lifted once all checks have passed, one after another. See: kubectl -n {space} logs --follow job/{job}"

@@ -12,7 +12,7 @@ from controllers.nodeset.repairs import RepairPlan
 from controllers.nodeset.structs import NodeSetObject
 from controllers.nodeset.workers import Worker, WorkerPod
 from slurm.reasons import (
-    ADMISSION,
+    BEFORE_JOBS,
     DELETE,
     NODESET,
     REMEDY,
@@ -129,11 +129,11 @@ def _cause(
         # A node that is off takes no job, so nothing is drained for the time until its pod is gone. What is drained stays so until then: a
         # node that is woken keeps its pod, and one that waits for checks may register at any moment.
         reason_of_others = _for_others(observed, pod) if worker.is_draining else ""
-        return reason_of_others or (ADMISSION if worker.is_draining and waits_before_jobs else "")
+        return reason_of_others or (BEFORE_JOBS if worker.is_draining and waits_before_jobs else "")
     if worker.ordinal in leaving:
         return leaving[worker.ordinal]
     is_known = pod.machine is not None and pod.machine in observed.machines
-    return _for_others(observed, pod) or (ADMISSION if waits_before_jobs and is_known else "")
+    return _for_others(observed, pod) or (BEFORE_JOBS if waits_before_jobs and is_known else "")
 
 
 def _for_others(observed: Observed, pod: WorkerPod) -> str:
@@ -166,7 +166,7 @@ def _is_to_be_drained(worker: Worker, reason: str) -> bool:
         return may_be_drained(node.state)
     if is_of_machine(reason) or reason.startswith(REQUESTED):
         return written(node.reason) != reason and (worker.has_our_drain or worker.is_kept_out or worker.has_check_drain)
-    if awaits_checks(reason) and (worker.has_our_drain or worker.has_admission_drain):
+    if awaits_checks(reason) and (worker.has_our_drain or worker.has_before_jobs_drain):
         return written(node.reason) != reason  # checks look only at nodes that wait for them
     return worker.is_kept_out or worker.has_lost_reason or worker.has_check_drain
 

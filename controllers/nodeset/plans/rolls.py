@@ -115,10 +115,10 @@ def budget_of(strategy: UpdateStrategy, wanted: int) -> int:
 
 def _is_unavailable(strategy: UpdateStrategy, observed: Observed, worker: Worker) -> bool:
     pod = worker.pod
-    is_unchecked = worker.ordinal in observed.unchecked and (worker.is_draining or worker.ordinal in observed.looked_at)
+    waits_before_jobs = worker.ordinal in observed.checks_before_jobs and (worker.is_draining or worker.ordinal in observed.looked_at)
     if worker.has_foreign_drain or worker.is_kept_out or worker.has_remedy_drain:
         return False
-    if pod is None or pod.terminating or not pod.ready or worker.has_our_drain or worker.has_stop_drain or is_unchecked:
+    if pod is None or pod.terminating or not pod.ready or worker.has_our_drain or worker.has_stop_drain or waits_before_jobs:
         return True
     # Recreated and not heard by slurmctld yet: Slurm gives it no job, although its pod is ready.
     return worker.node is not None and (not worker.is_registered or _settles_s(strategy, observed, worker) > 0)

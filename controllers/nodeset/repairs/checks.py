@@ -1,6 +1,6 @@
 """Which health checks the controller starts, on which nodes, and what a pass is to prove there. Pure.
 
-A check is started after a step of a repair, to confirm a fault, before a node's first job on a machine, and where it had failed on another
+A check is started after a step of a repair, to confirm a fault, before jobs come to a machine, and where it had failed on another
 machine. A check that gives no answer is started again.
 """
 
@@ -16,7 +16,7 @@ from slurm.check_results import Request
 from slurm.reasons import awaits_checks, is_check
 
 LOOK_AGAIN_S = 600
-"""Seconds after a failed check until a node that was given up, or waits for its first job, is checked again."""
+"""Seconds after a failed check until a node that was given up, or waits for its checks before jobs, is checked again."""
 LATE_S = 900
 """A condition of the set reports nodes that have waited longer for their checks before jobs, in seconds."""
 
@@ -83,7 +83,7 @@ def before_jobs(observed: Observed) -> Iterator[Asked]:
 
     A failed check runs again by its schedule. It is started here again after a while if it has not drained the node.
     """
-    for ordinal, missing in observed.unchecked.items():
+    for ordinal, missing in observed.checks_before_jobs.items():
         worker, identity = observed.worker(ordinal), observed.identity_of(observed.worker(ordinal))
         node, name = worker.node, missing[0]
         if not identity or node is None or not waits_before_jobs(observed, worker):
@@ -104,13 +104,13 @@ def of_other_machines(nodeset: NodeSetObject, observed: Observed) -> Iterator[As
 
 def waits_before_jobs(observed: Observed, worker: Worker) -> bool:
     """True for a node that is to be drained until its checks before jobs have passed. A failure that drains it tells people more."""
-    return worker.ordinal in observed.unchecked and not (worker.fault and worker.is_draining)
+    return worker.ordinal in observed.checks_before_jobs and not (worker.fault and worker.is_draining)
 
 
 def find_late(observed: Observed) -> dict[int, tuple[str, ...]]:
     """The checks before jobs that are missing on nodes that have waited for long."""
-    old = (ordinal for ordinal in observed.unchecked if observed.now - observed.pods[ordinal].created_at > LATE_S)
-    return {ordinal: observed.unchecked[ordinal] for ordinal in old if observed.worker(ordinal).is_registered}
+    old = (ordinal for ordinal in observed.checks_before_jobs if observed.now - observed.pods[ordinal].created_at > LATE_S)
+    return {ordinal: observed.checks_before_jobs[ordinal] for ordinal in old if observed.worker(ordinal).is_registered}
 
 
 def is_unanswered(view: View, repair: Repair, outstanding: tuple[str, ...]) -> bool:

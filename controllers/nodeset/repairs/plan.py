@@ -79,7 +79,9 @@ def plan_repairs(nodeset: NodeSetObject, observed: Observed, wanted: frozenset[i
     plan, asked = _plan(nodeset, observed, wanted, leaving)
     return replace(
         plan,
-        before_jobs=frozenset(ordinal for ordinal in observed.unchecked if checks.waits_before_jobs(observed, observed.worker(ordinal))),
+        before_jobs=frozenset(
+            ordinal for ordinal in observed.checks_before_jobs if checks.waits_before_jobs(observed, observed.worker(ordinal))
+        ),
         late_before_jobs=checks.find_late(observed),
         checks=checks.by_check(chain(asked, checks.before_jobs(observed), checks.of_other_machines(nodeset, observed))),
     )

@@ -50,7 +50,7 @@ from controllers.slurm.snapshot import Snapshot
 from controllers.slurm.structs import Job, Node, Number
 from names import annotations, labels
 from slurm.check_results import FAILED, PASSED, CheckResult, Driver, Failure, with_result
-from slurm.reasons import ADMISSION, CHECK, REMEDY, SCALE_IN, UPDATE
+from slurm.reasons import BEFORE_JOBS, CHECK, REMEDY, SCALE_IN, UPDATE
 
 NOW = 1_800_000_000.0
 _MADE = "2026-12-01T00:00:00Z"
@@ -94,7 +94,7 @@ def _nodeset(size: int, *, deleted: bool = False, **spec: Any) -> NodeSetObject:
 
 def _pod(nodeset: NodeSetObject, ordinal: int, present: str, is_bound: bool, is_busy: bool) -> Pod:
     held = {**selector(nodeset), labels.REVISION: present, labels.BUSY: "true" if is_busy else "false"}
-    about = {annotations.CHECKED_FIRST: "true"} if nodeset.spec.checks_before_jobs else {}
+    about = {annotations.CHECKS_BEFORE_JOBS: "true"} if nodeset.spec.checks_before_jobs else {}
     name = node_name("gpu", ordinal)
     meta = ObjectMeta(name=name, namespace="slurm", uid=name, creation_timestamp=_MADE, labels=held, annotations=about)
     if not is_bound:
@@ -232,7 +232,9 @@ CASES: Mapping[str, Callable[[int], LargeSet]] = {
     "second looks": lambda size: _make(
         _nodeset(size, replicas=size, **_CHECKED), size, _DRAINED, f"{CHECK}gpu: fault", extra=lambda at: _failing(at, f"other-{at}/boot")
     ),
-    "checked first": lambda size: _make(_nodeset(size, replicas=size, checks_before_jobs=("gpu",), **_CHECKED), size, _DRAINED, ADMISSION),
+    "checked first": lambda size: _make(
+        _nodeset(size, replicas=size, checks_before_jobs=("gpu",), **_CHECKED), size, _DRAINED, BEFORE_JOBS
+    ),
     "broken machines": lambda size: _make(
         _nodeset(size, replicas=size, remedies=_POLICY, machine_causes=_RULES, **_CHECKED), size, is_broken=True
     ),

@@ -14,7 +14,18 @@ from controllers.nodeset.repairs.steps import DAY_S
 from controllers.nodeset.repairs.views import View
 from controllers.nodeset.structs import NodeSetStatus
 from slurm.check_results import Request
-from slurm.reasons import ADMISSION, CHECK, KILL_FAILED, MAINTENANCE, POD_STOPPING, REMEDY, REQUESTED, UPDATE, is_check, is_of_machine
+from slurm.reasons import (
+    BEFORE_JOBS,
+    CHECK,
+    KILL_FAILED,
+    MAINTENANCE,
+    POD_STOPPING,
+    REMEDY,
+    REQUESTED,
+    UPDATE,
+    is_check,
+    is_of_machine,
+)
 from tests.unit.controllers.nodeset.simulated_events import happen
 from tests.unit.controllers.nodeset.simulated_world import NOWHERE, PEOPLE, POLICY, Pod, World
 
@@ -121,7 +132,7 @@ def _start(world: World, check: str, requests: Mapping[int, Request]) -> Callabl
     def start(_: int) -> None:
         for ordinal in requests:
             repair = world.repairs.nodes.get(ordinal)
-            is_due = repair is not None or world.is_unchecked(ordinal) or world.is_inherited(ordinal, check)
+            is_due = repair is not None or world.waits_before_jobs(ordinal) or world.is_inherited(ordinal, check)
             world.law(is_due, f"{check} was started on gpu-{ordinal}, of which the status has no repair")
             is_out = bool(world.nodes[ordinal].words & {"DRAIN", "DOWN"})
             world.law(not (is_out and world.is_peoples(ordinal)), f"{check} was started on gpu-{ordinal}, which people have")
@@ -177,8 +188,8 @@ def _drain(world: World, reason: str, wanted: frozenset[int]) -> Callable[[int],
             world.law(bool(world.announced(ordinal)), f"gpu-{ordinal} was drained for a maintenance that nobody has announced")
         if reason.startswith(REQUESTED):
             world.law(ordinal in world.pods and bool(world.pods[ordinal].drain_requested), f"nobody asks for a drain of gpu-{ordinal}")
-        if reason == ADMISSION:
-            world.law(world.is_unchecked(ordinal), f"gpu-{ordinal} was drained for checks that its machine has passed")
+        if reason == BEFORE_JOBS:
+            world.law(world.waits_before_jobs(ordinal), f"gpu-{ordinal} was drained for checks that its machine has passed")
         if reason == REMEDY:
             repair = world.repairs.nodes.get(ordinal)
             world.law(
@@ -208,7 +219,7 @@ def _undrain(world: World, ordinal: int) -> None:
     world.law(not world.announced(ordinal), f"gpu-{ordinal} may take jobs on a machine that is to go")
     world.law(pod is None or not pod.drain_requested, f"gpu-{ordinal} may take jobs, although its pod asks for a drain: {node}")
     world.law(
-        pod is None or not world.is_unchecked(ordinal), f"gpu-{ordinal} may take jobs before its machine has passed the checks: {node}"
+        pod is None or not world.waits_before_jobs(ordinal), f"gpu-{ordinal} may take jobs before its machine has passed the checks: {node}"
     )
     repair, policy = world.repairs.nodes.get(ordinal), world.nodeset.spec.remedies
     if repair is not None and policy is not None and pod is not None and repair.state in ("Suspect", "Verifying", "GivenUp"):
@@ -261,8 +272,8 @@ def _create(world: World, ordinal: int) -> None:
     world.uids += 1
     world.claims.add(ordinal)
     fits = world.nodeset.spec.template.spec["containers"][0]["image"] != NOWHERE
-    is_checked_first = bool(world.nodeset.spec.checks_before_jobs)
-    world.pods[ordinal] = Pod(world.uids, revision(world.nodeset.spec), world.now, fits=fits, is_checked_first=is_checked_first)
+    has_checks_before_jobs = bool(world.nodeset.spec.checks_before_jobs)
+    world.pods[ordinal] = Pod(world.uids, revision(world.nodeset.spec), world.now, fits=fits, has_checks_before_jobs=has_checks_before_jobs)
 
 
 def _delete(world: World, wanted: frozenset[int]) -> Callable[[int], None]:

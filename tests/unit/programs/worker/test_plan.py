@@ -123,35 +123,35 @@ def test_gpus_that_differ_keep_jobs_off_the_node_until_they_do_not(
     assert plan_gpus(node(words, reason), fault) == change
 
 
-ADMISSION = "slipway: admission"
+BEFORE_JOBS = "slipway: admission"
 
 
 @pytest.mark.parametrize(
     ("words", "reason", "change"),
     [
-        pytest.param("IDLE+CLOUD+POWERED_DOWN", "", Drain(ADMISSION), id="never-registered"),
-        pytest.param("IDLE+CLOUD", "", Drain(ADMISSION), id="slurm-has-not-missed-the-last-pod-yet"),
-        pytest.param("ALLOCATED+CLOUD+POWERING_UP+NOT_RESPONDING", "", Drain(ADMISSION), id="a-job-waits-for-it"),
-        pytest.param("IDLE+CLOUD+DRAIN", OURS, Drain(ADMISSION), id="of-an-earlier-pod"),
-        pytest.param("IDLE+CLOUD+DRAIN", GPUS, Drain(ADMISSION), id="gpus-are-right-again"),
-        pytest.param("IDLE+CLOUD+DRAIN+UNDRAIN", "", Drain(ADMISSION), id="about-to-be-undrained"),
-        pytest.param("IDLE+CLOUD+DRAIN", ADMISSION, None, id="drained-already"),
-        pytest.param("DOWN+CLOUD+DRAIN+NOT_RESPONDING", f"{ADMISSION} : Not responding", None, id="drained-already-and-silent"),
+        pytest.param("IDLE+CLOUD+POWERED_DOWN", "", Drain(BEFORE_JOBS), id="never-registered"),
+        pytest.param("IDLE+CLOUD", "", Drain(BEFORE_JOBS), id="slurm-has-not-missed-the-last-pod-yet"),
+        pytest.param("ALLOCATED+CLOUD+POWERING_UP+NOT_RESPONDING", "", Drain(BEFORE_JOBS), id="a-job-waits-for-it"),
+        pytest.param("IDLE+CLOUD+DRAIN", OURS, Drain(BEFORE_JOBS), id="of-an-earlier-pod"),
+        pytest.param("IDLE+CLOUD+DRAIN", GPUS, Drain(BEFORE_JOBS), id="gpus-are-right-again"),
+        pytest.param("IDLE+CLOUD+DRAIN+UNDRAIN", "", Drain(BEFORE_JOBS), id="about-to-be-undrained"),
+        pytest.param("IDLE+CLOUD+DRAIN", BEFORE_JOBS, None, id="drained-already"),
+        pytest.param("DOWN+CLOUD+DRAIN+NOT_RESPONDING", f"{BEFORE_JOBS} : Not responding", None, id="drained-already-and-silent"),
         pytest.param("IDLE+CLOUD+DRAIN", "fan is loud", None, id="a-persons-drain"),
         pytest.param("IDLE+CLOUD+DRAIN", "slipway: check disk: full", None, id="a-checks-drain"),
         pytest.param("DOWN+CLOUD", "fan is loud", Drain("fan is loud"), id="a-persons-down-stays-theirs"),
-        pytest.param("DOWN+CLOUD", "slipway: pod was replaced", Drain(ADMISSION), id="jobs-were-given-back"),
-        pytest.param("STRANGE", "", Drain(ADMISSION), id="unknown-state"),
+        pytest.param("DOWN+CLOUD", "slipway: pod was replaced", Drain(BEFORE_JOBS), id="jobs-were-given-back"),
+        pytest.param("STRANGE", "", Drain(BEFORE_JOBS), id="unknown-state"),
     ],
 )
 def test_node_is_drained_before_slurmd_starts_where_checks_come_before_jobs(words: str, reason: str, change: Drain | None) -> None:
-    assert plan_settle(node(words, reason), is_checked_first=True) == change
+    assert plan_settle(node(words, reason), has_checks_before_jobs=True) == change
 
 
 @every_state
 def test_start_before_checks_never_lifts_a_drain(law: Law) -> None:
-    for reason in (GPUS, OURS, ADMISSION, "fan is loud", ""):
-        assert not isinstance(plan_settle(node(law.words, reason), is_checked_first=True), Lift)
+    for reason in (GPUS, OURS, BEFORE_JOBS, "fan is loud", ""):
+        assert not isinstance(plan_settle(node(law.words, reason), has_checks_before_jobs=True), Lift)
 
 
 def test_jobs_of_an_earlier_pod_are_given_back_before_the_gpus_are_told_of() -> None:
