@@ -111,14 +111,12 @@ def _plan(
     workers = {worker.ordinal: worker for worker in observed.workers() if worker.ordinal not in observed.pods_taken}
     views = views_of(policy, (workers | {ordinal: observed.worker(ordinal) for ordinal in known.nodes}).values())
 
-    seen: dict[int, Repair] = {}
-    for ordinal, view in views.items():
-        before = known.nodes.get(ordinal)
-        if before is None and (not view.faults or ordinal not in wanted or view.worker.is_off):
-            continue
-        if (repair := observed_state(view, before, ordinal in wanted)) is not None:
-            seen[ordinal] = repair
-
+    seen = {
+        ordinal: repair
+        for ordinal, view in views.items()
+        if ordinal in known.nodes or (view.faults and ordinal in wanted and not view.worker.is_off)
+        if (repair := observed_state(view, known.nodes.get(ordinal), ordinal in wanted)) is not None
+    }
     most = max(1, len(wanted) * policy.systemic_percent // 100)
     failing = _failing_since(policy, views, seen)
     systemic_since = _systemic_since(known.systemic_since, failing, most, policy.window_seconds, now)

@@ -31,10 +31,9 @@ def observed_state(view: View, repair: Repair | None, is_wanted: bool) -> Repair
     if state == "RecreatePod":
         if pod is not None and pod.uid != repair.pod:
             return to_state(repair, "Verifying", now)
-        if pod is not None and pod.terminating:
-            timeout_s = max(view.nodeset.spec.resume_timeout_seconds, view.policy.wait_seconds)
-            if now - repair.since >= timeout_s:
-                return to_state(repair, "Verifying", now)  # its kubelet does not end it: another step is due
+        longest_s = max(view.nodeset.spec.resume_timeout_seconds, view.policy.wait_seconds)
+        if pod is not None and pod.terminating and now - repair.since >= longest_s:
+            return to_state(repair, "Verifying", now)  # its kubelet does not end it: another step is due
         return _recovered(repair, now) if view.is_well else repair
     if state == "InService":
         recent = tuple(step for step in repair.steps if step.at > now - DAY_S)
