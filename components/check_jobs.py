@@ -6,7 +6,7 @@ from configs.models.node_set import NodeSet
 from configs.render.health_checks import checks_in
 from names import annotations
 
-CHECKED_FIRST = {annotations.CHECKED_FIRST: "true"}
+CHECKS_BEFORE_JOBS = {annotations.CHECKS_BEFORE_JOBS: "true"}
 """The annotation of workers' pods that drain their node before slurmd starts, until health checks have passed on the machine."""
 
 

@@ -31,7 +31,7 @@ from components.login import LoginNodes
 from components.metrics import Metrics
 from components.munge import MungeSecret
 from components.node_pool import GpuNodePool
-from components.node_set import NodeSet
+from components.node_set import NodeSetComponent
 from components.objects import collecting, declare, immutable_config_map
 from components.observability import Observability
 from components.page import StatusPage
@@ -188,7 +188,7 @@ class SlurmCluster(pulumi.ComponentResource):
             needs = [*needs, declare(listed, after)]
         for node_set in cluster.node_sets:
             served = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*needs, pools[node_set.pool]])
-            NodeSet(object_name(cluster.name, node_set.name), cluster, pods, node_set, served)
+            NodeSetComponent(object_name(cluster.name, node_set.name), cluster, pods, node_set, served)
 
     def _declare_identity(
         self, cluster: Cluster, ldap: Ldap, pods: PodDefaults, provider: pulumi.ProviderResource, shared: list[pulumi.Resource]

@@ -9,7 +9,7 @@ import math
 
 import pulumi
 
-from components.check_jobs import CHECKED_FIRST, check_jobs
+from components.check_jobs import CHECKS_BEFORE_JOBS, check_jobs
 from components.claims import claim_template
 from components.controller_settings import controller_settings
 from components.declared_gpus import build_declared_gpus
@@ -44,7 +44,7 @@ from components.shared_root import settings_name
 from components.users import keys_mount, user_keys_name, users_mount, users_name
 from configs.models.cluster import Cluster
 from configs.models.health_checks import looks_at
-from configs.models.node_set import NodeSet as NodeSetConfig
+from configs.models.node_set import NodeSet
 from configs.models.shapes import machine_of, shape_of
 from configs.models.topology import Topology
 from configs.render import shared_root, slurm
@@ -71,7 +71,7 @@ _CPU_SHARE = 0.9
 """CPU that a worker pod requests of what Slurm hands out; the rest is for what Kubernetes itself runs on the machine."""
 
 
-class NodeSet(pulumi.ComponentResource):
+class NodeSetComponent(pulumi.ComponentResource):
     """Slurm workers: pod name = host name = Slurm node name. A change of the pod reaches each node when it is drained; the set's own name
     and cluster never change in place."""
 
@@ -81,7 +81,7 @@ class NodeSet(pulumi.ComponentResource):
     """The Slurm nodes as a range, for instance `gpu-[0-7]`; of an elastic set, all that there can be."""
 
     def __init__(
-        self, name: str, cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig, opts: pulumi.ResourceOptions | None = None
+        self, name: str, cluster: Cluster, pods: PodDefaults, node_set: NodeSet, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("slipway:index:NodeSet", name, {}, opts)
         # Without wait_for_drains the controller deletes a set that leaves the list of declared sets, and the engine only forgets it.
@@ -103,7 +103,7 @@ def _topology(topology: Topology) -> Manifest:
     return {"name": topology.name, "labels": list(topology.labels), **blocks}
 
 
-def build_node_set(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) -> Manifest:
+def build_node_set(cluster: Cluster, pods: PodDefaults, node_set: NodeSet) -> Manifest:
     """The NodeSet object. Counts are the only thing that grows with the number of nodes."""
     checks = [check.name for check in cluster.health_checks if looks_at(check, node_set)]
     started = check_jobs(cluster, node_set)
@@ -113,7 +113,7 @@ def build_node_set(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig)
         "cluster": cluster.name,
         **({"min": node_set.min or 0, "max": node_set.max} if node_set.is_elastic else {"replicas": node_set.size or 0}),
         "ordinals": node_set.ordinals,
-        "template": pod_template(pods, "slurmd", _pod(cluster, pods, node_set), node_set.name, CHECKED_FIRST if first else None),
+        "template": pod_template(pods, "slurmd", _pod(cluster, pods, node_set), node_set.name, CHECKS_BEFORE_JOBS if first else None),
         **controller_settings(node_set),
         "healthChecks": checks,
         **({"checkJobs": list(started)} if started else {}),
@@ -140,7 +140,7 @@ def build_node_set(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig)
     return {"apiVersion": crds.API_VERSION, "kind": "NodeSet", "metadata": meta, "spec": spec}
 
 
-def _pod(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) -> Manifest:
+def _pod(cluster: Cluster, pods: PodDefaults, node_set: NodeSet) -> Manifest:
     pool = cluster.node_pool(node_set.pool)
     has_ssh, has_ldap = cluster.login.ssh_to_nodes, cluster.login.ldap is not None
     return {
@@ -174,12 +174,12 @@ def _gpu_jobs_volume() -> Manifest:
     return {"name": "gpu-jobs", "hostPath": {"path": HOST_FOLDER, "type": "DirectoryOrCreate"}}
 
 
-def _simulates_exporter(cluster: Cluster, node_set: NodeSetConfig) -> bool:
+def _simulates_exporter(cluster: Cluster, node_set: NodeSet) -> bool:
     """True where the worker itself gives metrics of its simulated GPUs."""
     return notes_gpu_jobs(cluster, node_set) and node_set.simulated_gpus
 
 
-def _has_exporter(cluster: Cluster, node_set: NodeSetConfig) -> bool:
+def _has_exporter(cluster: Cluster, node_set: NodeSet) -> bool:
     """True where real GPUs are, whose metrics are DCGM's."""
     return notes_gpu_jobs(cluster, node_set) and not node_set.simulated_gpus
 
@@ -188,12 +188,12 @@ _JOB_FOLDERS = {"tmp": TMP_PATH, "containers": CONTAINERS_PATH}
 """What workers keep for jobs: their /tmp, and images of containers, whose files the kernel does not lay over those of a pod's own image."""
 
 
-def _programs(cluster: Cluster, node_set: NodeSetConfig) -> tuple[str, ...]:
+def _programs(cluster: Cluster, node_set: NodeSet) -> tuple[str, ...]:
     runs_checks = any(looks_at(check, node_set) for check in checks_beside_jobs(cluster))
     return ("munged", "worker", *(("node_checks",) if runs_checks else ()))
 
 
-def _shares_disk(node_set: NodeSetConfig, path: str) -> bool:
+def _shares_disk(node_set: NodeSet, path: str) -> bool:
     """True when a folder for jobs is on the machine's own disk, not on a disk that the set claims for it."""
     return all(claim.mount_path != path for claim in node_set.volume_claims)
 
@@ -203,7 +203,7 @@ def _lost_machine_tolerations() -> list[Manifest]:
     return [{"key": f"node.kubernetes.io/{reason}", "operator": "Exists", "effect": "NoExecute"} for reason in ("not-ready", "unreachable")]
 
 
-def _slurmd(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) -> Manifest:
+def _slurmd(cluster: Cluster, pods: PodDefaults, node_set: NodeSet) -> Manifest:
     shape = shape_of(cluster, node_set)
     declared_gpus = build_declared_gpus(shape, machine_of(cluster.node_pool(node_set.pool)))
     job_processes, job_disks = slurm.job_processes(cluster), slurm.job_disks(node_set)
@@ -218,7 +218,7 @@ def _slurmd(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) -> Man
         **({variables.JOB_PROCESSES: job_processes} if job_processes else {}),
         **({variables.JOB_DISKS: job_disks} if job_disks else {}),
         **({variables.ELASTIC: "1"} if node_set.is_elastic else {}),
-        **({variables.CHECKED_FIRST: "1"} if node_set.checks_before_jobs else {}),
+        **({variables.CHECKS_BEFORE_JOBS: "1"} if node_set.checks_before_jobs else {}),
         **({variables.GPU_METRICS: "1"} if simulates_exporter else {}),
     }
     mounts = [
@@ -252,7 +252,7 @@ def _slurmd(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) -> Man
     }
 
 
-def build_resources(cluster: Cluster, node_set: NodeSetConfig) -> Manifest:
+def build_resources(cluster: Cluster, node_set: NodeSet) -> Manifest:
     """Requests and limits of one node. Requests default to nearly all that Slurm gives to jobs. CPU has no limit: Slurm binds jobs to CPUs.
     GPUs are equal in both, as Kubernetes requires for extended resources."""
     shape, requested = shape_of(cluster, node_set), node_set.resources

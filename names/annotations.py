@@ -7,7 +7,7 @@ DRAIN_REQUESTED = "slipway.dev/drain-requested"
 """Set by administrators or other programs: its node is drained for as long as it is there. Its text is the reason."""
 TOPOLOGY_ADDRESS = "slipway.dev/topology-address"
 """Where its node is in the first topology, as jobs read it in SLURM_TOPOLOGY_ADDR. The pod has it in a volume."""
-CHECKED_FIRST = "slipway.dev/checked-first"
+CHECKS_BEFORE_JOBS = "slipway.dev/checked-first"
 """`true` where it has drained its node before its slurmd started, until health checks have passed on the machine."""
 
 # On a Kubernetes node.

@@ -19,8 +19,8 @@ DELETE = f"{NODESET}delete"
 REMEDY = f"{OWN}remedy"
 """The NodeSet controller's drain of a node that is to be repaired, where no check holds it: its pod or machine is replaced, or the machine
 rebooted. It is about the machine: no pod lifts it."""
-ADMISSION = f"{OWN}admission"
-"""A worker's drain before its slurmd starts, where health checks come before jobs: the NodeSet controller lifts it once they have passed on
+BEFORE_JOBS = f"{OWN}admission"
+"""A worker's drain before its slurmd starts, where its set has checks before jobs: the NodeSet controller lifts it once they have passed on
 that machine. It is about the machine: no pod lifts it."""
 CORDON = f"{OWN}cordon "
 """Start of a drain that follows a cordoned Kubernetes node: `slipway: cordon <machine>`, and an administrator's words after a colon."""
@@ -84,7 +84,7 @@ def is_check(reason: str) -> bool:
 
 def awaits_checks(reason: str) -> bool:
     """True for a drain that the NodeSet controller lifts once checks that it starts have passed."""
-    return reason.startswith((REMEDY, ADMISSION))
+    return reason.startswith((REMEDY, BEFORE_JOBS))
 
 
 def is_lost(reason: str) -> bool:
@@ -107,7 +107,7 @@ def is_automatic(reason: str) -> bool:
 
 def is_on_purpose(reason: str) -> bool:
     """True for the words of a person or a health check."""
-    ours = (NODESET, POD_STOPPING, GPUS, CORDON, MAINTENANCE, REQUESTED, REMEDY, ADMISSION)
+    ours = (NODESET, POD_STOPPING, GPUS, CORDON, MAINTENANCE, REQUESTED, REMEDY, BEFORE_JOBS)
     return bool(reason) and not is_automatic(reason) and not reason.startswith(ours)
 
 

@@ -55,7 +55,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class NodeSet:
+class NodeSetFacts:
     """The nodes of a set, in a partition of which it is a part."""
 
     name: str
@@ -87,7 +87,7 @@ class Facts:
     user: str
     folder: str
     """A new folder in the user's home."""
-    node_sets: tuple[NodeSet, ...]
+    node_sets: tuple[NodeSetFacts, ...]
     default_partition: str
     has_accounting: bool
     tools: frozenset[str]
@@ -135,7 +135,7 @@ def set_of(node: str) -> str:
     return node.rpartition("-")[0] or node
 
 
-def _node_sets(said: _Said) -> Iterable[NodeSet]:
+def _node_sets(said: _Said) -> Iterable[NodeSetFacts]:
     """Each set once, in the default partition where it is there, else in the first that has it."""
     seen: set[str] = set()
     for partition in sorted(said.partitions, key=lambda name: name != said.default):
@@ -144,4 +144,4 @@ def _node_sets(said: _Said) -> Iterable[NodeSet]:
             if name not in seen:
                 seen.add(name)
                 own = tuple(node for node in nodes.values() if set_of(node.name) == name)
-                yield NodeSet(name, partition, own, tuple(node for node in nodes if set_of(node) != name))
+                yield NodeSetFacts(name, partition, own, tuple(node for node in nodes if set_of(node) != name))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cli.check.facts import Facts, NodeSet
+from cli.check.facts import Facts, NodeSetFacts
 from slurm import mig
 from slurm.gpu_links import least_gb_per_s
 from slurm.hostlists import fold
@@ -87,7 +87,7 @@ class Task:
     before: str = ""
     """A script for the login session; where it fails, there is no job."""
     nodes: int = 1
-    node_set: NodeSet | None = None
+    node_set: NodeSetFacts | None = None
     asked: int = 0
     """GPUs."""
 
@@ -159,30 +159,30 @@ def plan(facts: Facts) -> tuple[list[Task], list[Row]]:
     return tasks, rows
 
 
-def _options(node_set: NodeSet, nodes: int) -> tuple[str, ...]:
+def _options(node_set: NodeSetFacts, nodes: int) -> tuple[str, ...]:
     others = (f"--exclude={fold(node_set.others)}",) if node_set.others else ()
     return (f"--partition={node_set.partition}", f"--nodes={nodes}", "--ntasks-per-node=1", f"--time={_MINUTES}", *others)
 
 
-def _hello(node_set: NodeSet, nodes: int) -> Task:
+def _hello(node_set: NodeSetFacts, nodes: int) -> Task:
     name = f"hello-{node_set.name}"
     script = _HELLO.format(name=name)
     return Task(name, f"hello on {node_set.name}", _options(node_set, nodes), script, nodes=nodes, node_set=node_set)
 
 
-def _gpus(node_set: NodeSet) -> Task:
+def _gpus(node_set: NodeSetFacts) -> Task:
     """All GPUs of a node but one, so that there is one to be refused."""
     asked = max(1, node_set.gpus - 1)
     options = (*_options(node_set, 1), f"--gpus={asked}")
     return Task(f"gpus-{node_set.name}", f"GPUs on {node_set.name}", options, _GPUS, node_set=node_set, asked=asked)
 
 
-def _has_links(node_set: NodeSet) -> bool:
+def _has_links(node_set: NodeSetFacts) -> bool:
     """Instances of MIG do not talk to each other."""
     return node_set.gpus > 1 and not mig.is_instance(node_set.model)
 
 
-def _mpi(node_set: NodeSet) -> Task:
+def _mpi(node_set: NodeSetFacts) -> Task:
     compiled = f"cat >mpi.c <<'END'\n{_MPI_C}END\nmpicc mpi.c -o mpi\n"
     return Task("mpi", "MPI over two nodes", _options(node_set, 2), "srun --quiet ./mpi\n", compiled, nodes=2, node_set=node_set)
 

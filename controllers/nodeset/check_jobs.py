@@ -16,8 +16,8 @@ KEPT_S = 60
 """Seconds after which Kubernetes removes an ended Job with its log. Until then its name is taken: the check cannot start again."""
 MOST_NODES = 200
 """Nodes of one Job: their requests are in one environment variable, which may have 128 KiB."""
-_ADMITTED = MOST_NODES // 4
-"""Places among these that are reserved for nodes that wait for their first job. Repairs come first for the remaining places."""
+_BEFORE_JOBS = MOST_NODES // 4
+"""Of these, as many are reserved for nodes that wait for their checks before jobs. Otherwise repairs come first."""
 _CONTAINER = "check"
 
 
@@ -71,9 +71,9 @@ def choose(requests: Mapping[int, Request], now: float) -> dict[int, Request]:
 
     drawn = sorted(requests) if len(requests) <= MOST_NODES else sorted(requests, key=random_rank)
     repairs = [ordinal for ordinal in drawn if requests[ordinal].step]
-    admitted = [ordinal for ordinal in drawn if not requests[ordinal].step]
-    repairs = repairs[: MOST_NODES - min(len(admitted), _ADMITTED)]
-    return {ordinal: requests[ordinal] for ordinal in sorted([*repairs, *admitted[: MOST_NODES - len(repairs)]])}
+    before_jobs = [ordinal for ordinal in drawn if not requests[ordinal].step]
+    repairs = repairs[: MOST_NODES - min(len(before_jobs), _BEFORE_JOBS)]
+    return {ordinal: requests[ordinal] for ordinal in sorted([*repairs, *before_jobs[: MOST_NODES - len(repairs)]])}
 
 
 def build_job(cron_job: CronJob, cluster: str, check: str, requests: Mapping[str, Request]) -> Manifest:

@@ -11,13 +11,11 @@ from datetime import UTC, datetime
 from controllers.nodeset.lateness import Lateness, too_late
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan
-from controllers.nodeset.plans.admission import LATE_S, find_late
-from controllers.nodeset.plans.causes import find_faults
 from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S
 from controllers.nodeset.plans.rolls import budget_of
-from controllers.nodeset.plans.verification import is_unanswered
 from controllers.nodeset.pods import node_name, range_text
-from controllers.nodeset.structs import Condition, NodeSet, RemedyPolicy
+from controllers.nodeset.repairs import LATE_S
+from controllers.nodeset.structs import Condition, NodeSetObject
 from controllers.nodeset.undrained import build_undrained
 from controllers.nodeset.workers import Worker, in_order
 
@@ -36,7 +34,7 @@ class Silence:
 
 
 def build_conditions(
-    nodeset: NodeSet,
+    nodeset: NodeSetObject,
     observed: Observed,
     plan: Plan,
     workers: Sequence[Worker],
@@ -57,8 +55,8 @@ def build_conditions(
         _updated(nodeset, plan, pods),
         build_undrained(name, workers, observed),
         *([_placed(name, plan)] if nodeset.spec.topologies and silence is None else []),
-        *_checked_first(nodeset, observed),
-        *_remedied(nodeset, observed, plan),
+        *_checks_before_jobs(nodeset, observed, plan),
+        *_remedied(nodeset, plan),
         _drains_end(name, plan, silence, observed.jobs.error),
         _reconciled(errors, lateness),
     ]
@@ -69,7 +67,7 @@ def find_ready(plan: Plan, workers: Iterable[Worker]) -> list[Worker]:
     return [worker for worker in workers if worker.ordinal in plan.wanted and worker.is_registered]
 
 
-def least_ready(nodeset: NodeSet, wanted: int) -> int:
+def least_ready(nodeset: NodeSetObject, wanted: int) -> int:
     """Registered workers that make a set Ready: all but those that a roll may have away. A broken machine fails no deployment."""
     return 0 if wanted == 0 else max(1, wanted - budget_of(nodeset.spec.update_strategy, wanted))
 
@@ -81,7 +79,7 @@ def _slurm_answers(silence: Silence | None) -> Condition:
     return Condition("SlurmAnswers", "False", "SlurmSilent", message)
 
 
-def _ready(nodeset: NodeSet, plan: Plan, ready: int, silence: Silence | None) -> Condition:
+def _ready(nodeset: NodeSetObject, plan: Plan, ready: int, silence: Silence | None) -> Condition:
     wanted, least = len(plan.wanted), least_ready(nodeset, len(plan.wanted))
     if silence is not None:
         return Condition("Ready", "Unknown", "SlurmSilent", "Nobody knows which nodes are registered while Slurm is silent.")
@@ -113,7 +111,7 @@ def _pods_start(name: str, plan: Plan, pods: Iterable[Worker], observed: Observe
     )
 
 
-def _nodes_register(nodeset: NodeSet, plan: Plan, pods: Iterable[Worker], observed: Observed) -> Condition:
+def _nodes_register(nodeset: NodeSetObject, plan: Plan, pods: Iterable[Worker], observed: Observed) -> Condition:
     name, limit = nodeset.metadata.name, nodeset.spec.resume_timeout_seconds
     if observed.nodes is None:
         return Condition("NodesRegister", "Unknown", "SlurmSilent")
@@ -154,7 +152,7 @@ def _nodes_register(nodeset: NodeSet, plan: Plan, pods: Iterable[Worker], observ
     return Condition("NodesRegister", "True", "AllRegister")
 
 
-def _gpus_as_declared(nodeset: NodeSet, workers: Iterable[Worker], observed: Observed) -> list[Condition]:
+def _gpus_as_declared(nodeset: NodeSetObject, workers: Iterable[Worker], observed: Observed) -> list[Condition]:
     """No condition before the first fault: workers report only faults to Slurm."""
     faults, remarks = dict[str, list[int]](), dict[str, list[int]]()
     for worker in workers:
@@ -174,7 +172,7 @@ def _gpus_as_declared(nodeset: NodeSet, workers: Iterable[Worker], observed: Obs
 
 
 def _differences(
-    nodeset: NodeSet, observed: Observed, kind: str, reason: str, meaning: str, differences: Mapping[str, Sequence[int]]
+    nodeset: NodeSetObject, observed: Observed, kind: str, reason: str, meaning: str, differences: Mapping[str, Sequence[int]]
 ) -> Iterable[Condition]:
     """No condition before the first difference. `differences` has the ordinals by difference."""
     if not differences:
@@ -197,7 +195,7 @@ def _resumed(name: str, down: Iterable[int], observed: Observed) -> str:
     return f" The controller resumes {range_text(name, due)} by {last}; to try at once, once the cause is fixed: {now}"
 
 
-def _updated(nodeset: NodeSet, plan: Plan, pods: Sequence[Worker]) -> Condition:
+def _updated(nodeset: NodeSetObject, plan: Plan, pods: Sequence[Worker]) -> Condition:
     if not plan.roll.outdated and not plan.roll.resized:
         return Condition("Updated", "True", "AllUpdated")
     name, strategy = nodeset.metadata.name, nodeset.spec.update_strategy
@@ -222,7 +220,7 @@ def _updated(nodeset: NodeSet, plan: Plan, pods: Sequence[Worker]) -> Condition:
     return Condition("Updated", "False", reason, "; ".join(parts) + ".")
 
 
-def _pods_end(nodeset: NodeSet, pods: Iterable[Worker], observed: Observed) -> Condition:
+def _pods_end(nodeset: NodeSetObject, pods: Iterable[Worker], observed: Observed) -> Condition:
     stuck = [
         (worker, worker.pod)
         for worker in pods
@@ -274,9 +272,9 @@ def _placed(name: str, plan: Plan) -> Condition:
     return Condition("NodesPlaced", "False", "NoPlace", message)
 
 
-def _checked_first(nodeset: NodeSet, observed: Observed) -> Iterable[Condition]:
+def _checks_before_jobs(nodeset: NodeSetObject, observed: Observed, plan: Plan) -> Iterable[Condition]:
     """No condition before a node has waited for long: then a check that cannot run keeps it out, and a person has to look."""
-    late, kind = find_late(observed), "CheckedFirst"
+    late, kind = plan.repairs.late_before_jobs, "CheckedFirst"
     if not late and all(condition.type != kind for condition in nodeset.status.conditions):
         return []
     if observed.nodes is None:
@@ -292,19 +290,19 @@ def _checked_first(nodeset: NodeSet, observed: Observed) -> Iterable[Condition]:
     return [Condition(kind, "False", "ChecksOutstanding", message)]
 
 
-def _remedied(nodeset: NodeSet, observed: Observed, plan: Plan) -> list[Condition]:
+def _remedied(nodeset: NodeSetObject, plan: Plan) -> list[Condition]:
     """What is done about faulty nodes, where the set has a policy for that, or had one."""
-    remedies, policy, name = plan.remedies, nodeset.spec.remedies, nodeset.metadata.name
-    if policy is None and not remedies.repairs.nodes and all(condition.type != "Remedied" for condition in nodeset.status.conditions):
+    repairs, policy, name = plan.repairs, nodeset.spec.remedies, nodeset.metadata.name
+    if policy is None and not repairs.record.nodes and all(condition.type != "Remedied" for condition in nodeset.status.conditions):
         return []
     by_state: dict[str, list[int]] = {}
-    for ordinal, repair in remedies.repairs.nodes.items():
+    for ordinal, repair in repairs.record.nodes.items():
         by_state.setdefault(repair.state, []).append(ordinal)
-    if policy is not None and remedies.is_systemic:
+    if policy is not None and repairs.is_systemic:
         message = (
-            f"{_count(remedies.failing, 'node')} of the set fail, which began with more than {remedies.most_failing} within "
+            f"{_count(repairs.failing, 'node')} of the set fail, which began with more than {repairs.most_failing} within "
             f"{policy.window_seconds} s: what they share is broken, or the check is. Nothing is repaired, and nothing more is drained, "
-            f"until {remedies.most_failing // 2} or fewer fail. See: kubectl -n {nodeset.metadata.namespace} get slurmnodes"
+            f"until {repairs.most_failing // 2} or fewer fail. See: kubectl -n {nodeset.metadata.namespace} get slurmnodes"
         )
         return [Condition("Remedied", "False", "Systemic", message)]
     if given_up := by_state.get("GivenUp", []):
@@ -314,15 +312,15 @@ def _remedied(nodeset: NodeSet, observed: Observed, plan: Plan) -> list[Conditio
             f"wrong with it. See: kubectl -n {nodeset.metadata.namespace} describe slurmnode {first}. They are {range_text(name, given_up)}"
         )
         return [Condition("Remedied", "False", "GivenUp", message)]
-    if policy is not None and (unanswered := _unanswered(nodeset, policy, observed, plan)):
+    if policy is not None and (unanswered := repairs.unanswered):
         message = (
             f"No check has answered for {policy.machine_timeout_seconds} s whether a repair has helped: {range_text(name, unanswered)}. "
             f"They stay drained, and no further step is taken. See: kubectl -n {nodeset.metadata.namespace} describe slurmnode "
             f"{node_name(name, min(unanswered))}"
         )
         return [Condition("Remedied", "False", "Unanswered", message)]
-    if remedies.capped and policy is not None:
-        step, ordinals = next(iter(remedies.capped.items()))
+    if repairs.capped and policy is not None:
+        step, ordinals = next(iter(repairs.capped.items()))
         message = f"{range_text(name, ordinals)} would be next for {step}, and there were {policy.max_per_day} in 24 hours (maxPerDay)."
         return [Condition("Remedied", "False", "CapReached", message)]
     under_way = {state: ordinals for state, ordinals in by_state.items() if state != "InService"}
@@ -330,16 +328,6 @@ def _remedied(nodeset: NodeSet, observed: Observed, plan: Plan) -> list[Conditio
         return [Condition("Remedied", "True", "NothingToDo")]
     text = "; ".join(f"{state}: {range_text(name, ordinals)}" for state, ordinals in sorted(under_way.items()))
     return [Condition("Remedied", "True", "UnderWay", text)]
-
-
-def _unanswered(nodeset: NodeSet, policy: RemedyPolicy, observed: Observed, plan: Plan) -> list[int]:
-    unanswered: list[int] = []
-    for ordinal, repair in plan.remedies.repairs.nodes.items():
-        worker, outstanding = observed.worker(ordinal), plan.remedies.outstanding.get(ordinal, ())
-        faults = find_faults(nodeset, observed, worker, policy.causes) if repair.state == "Verifying" else {}
-        if is_unanswered(policy, observed, repair, worker, faults, outstanding):
-            unanswered.append(ordinal)
-    return unanswered
 
 
 def _answers(observed: Observed, machine: str) -> bool:

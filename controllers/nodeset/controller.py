@@ -20,7 +20,7 @@ from controllers.nodeset.pods import claim_ordinal, claim_stem
 from controllers.nodeset.reconcile import Reconciler
 from controllers.nodeset.rounds import SWEEP_S, World
 from controllers.nodeset.settings import Settings
-from controllers.nodeset.structs import NODESETS, SLURM_NODES, NodeSet, SlurmNode
+from controllers.nodeset.structs import NODESETS, SLURM_NODES, NodeSetObject, SlurmNode
 from controllers.nodeset.writes.windows import release_orphans
 from controllers.runtime import holders, program, serve
 from controllers.runtime.api import Api
@@ -99,7 +99,7 @@ class Controller:
         self.nodesets = Informer(api, NODESETS, namespace=namespace, clock=clock)
         self.pods = Informer(api, PODS, namespace=namespace, labels=ours, indexes=by_set, clock=clock)
         self.machines = Informer(api, KUBE_NODES, clock=clock)
-        self.places = Informer(api, CONFIG_MAPS, namespace=namespace, labels=ours, clock=clock)
+        self.pins = Informer(api, CONFIG_MAPS, namespace=namespace, labels=ours, clock=clock)
         self.claims = Informer(api, CLAIMS, namespace=namespace, indexes=CLAIM_INDEXES, clock=clock)
         self.slurm_nodes = Informer(api, SLURM_NODES, namespace=namespace, labels=ours, indexes=by_set, clock=clock)
         """Its changes queue no round, as this process makes them."""
@@ -135,7 +135,7 @@ class Controller:
                 self.nodesets,
                 self.pods,
                 self.machines,
-                self.places,
+                self.pins,
                 self.claims,
                 self.slurm_nodes,
                 slurm,
@@ -149,7 +149,7 @@ class Controller:
                 ec2=settings.ec2,
             )
         )
-        self.declared = DeclaredSets(self.nodesets, self.places, api, self.writer, clock)
+        self.declared = DeclaredSets(self.nodesets, self.pins, api, self.writer, clock)
         self.delivery = delivery.FileDelivery("slurmctld", self.files, self.slurmctld, self.writer, clock)
         self.accounts_delivery = delivery.FileDelivery("slurmdbd", self.accounts, self.slurmdbd, self.writer, clock)
         self.progress = progress.FileProgress(
@@ -159,7 +159,7 @@ class Controller:
             "nodesets": self.nodesets,
             "pods": self.pods,
             "machines": self.machines,
-            "places": self.places,
+            "places": self.pins,
             "claims": self.claims,
             "slurm nodes": self.slurm_nodes,
             "files": self.files,
@@ -200,7 +200,7 @@ class Controller:
     async def _has_ended(self, lease: Lease) -> bool:
         return await holders.has_ended(self._api, self._settings.namespace, lease, "controller")
 
-    def _nodeset_changed(self, old: NodeSet | None, new: NodeSet | None) -> None:
+    def _nodeset_changed(self, old: NodeSetObject | None, new: NodeSetObject | None) -> None:
         item = new or old
         if item is not None and item.spec.cluster == self._settings.cluster:
             self.queue.add(item.metadata.key)
@@ -257,7 +257,7 @@ class Controller:
         snapshot = self.poller.snapshot
         are_failing = snapshot is not None and any(FAILURE in node.extra for node in snapshot.nodes.values())
         sets = self.nodesets.store.values()
-        return are_failing or any(nodeset.spec.update_strategy.reservation or nodeset.waits_for_checks for nodeset in sets)
+        return are_failing or any(nodeset.spec.update_strategy.reservation or nodeset.awaits_checks for nodeset in sets)
 
     async def _reconcile_all(self) -> None:
         for informer in self._informers.values():

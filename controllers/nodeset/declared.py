@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from controllers.nodeset.structs import NODESETS, NodeSet
+from controllers.nodeset.structs import NODESETS, NodeSetObject
 from controllers.runtime.api import Api
 from controllers.runtime.clock import Clock
 from controllers.runtime.errors import ApiError, Conflict, NotFound
@@ -30,18 +30,18 @@ log = structlog.get_logger()
 class DeclaredPlan:
     """Sets to delete, and lists whose deletion may end."""
 
-    delete: tuple[NodeSet, ...] = ()
+    delete: tuple[NodeSetObject, ...] = ()
     release: tuple[ConfigMap, ...] = ()
 
 
-def is_undeclared(nodeset: NodeSet, declared: ConfigMap) -> bool:
+def is_undeclared(nodeset: NodeSetObject, declared: ConfigMap) -> bool:
     """True when the list is being deleted, or does not name the set."""
     return declared.metadata.deletion_timestamp is not None or nodeset.metadata.name not in declared.data
 
 
-def plan_declared(nodesets: Iterable[NodeSet], lists: Mapping[Key, ConfigMap]) -> DeclaredPlan:
+def plan_declared(nodesets: Iterable[NodeSetObject], lists: Mapping[Key, ConfigMap]) -> DeclaredPlan:
     """Which sets and lists go. A list that does not exist says nothing about its sets."""
-    delete: list[NodeSet] = []
+    delete: list[NodeSetObject] = []
     named: set[Key] = set()
     for nodeset in nodesets:
         key = list_of(nodeset)
@@ -55,7 +55,7 @@ def plan_declared(nodesets: Iterable[NodeSet], lists: Mapping[Key, ConfigMap]) -
     return DeclaredPlan(tuple(delete), tuple(unnamed))
 
 
-def list_of(nodeset: NodeSet) -> Key | None:
+def list_of(nodeset: NodeSetObject) -> Key | None:
     """The list that a set names."""
     name = nodeset.metadata.annotations.get(annotations.DECLARED_IN)
     return (nodeset.metadata.namespace, name) if name else None
@@ -64,7 +64,7 @@ def list_of(nodeset: NodeSet) -> Key | None:
 class DeclaredSets:
     """Deletes undeclared sets and releases lists, as the informers show them. Before a set is deleted, its list is read again."""
 
-    def __init__(self, nodesets: Informer[NodeSet], lists: Informer[ConfigMap], api: Api, writer: Writer, clock: Clock) -> None:
+    def __init__(self, nodesets: Informer[NodeSetObject], lists: Informer[ConfigMap], api: Api, writer: Writer, clock: Clock) -> None:
         self._nodesets, self._lists, self._api, self._writer, self._clock = nodesets, lists, api, writer, clock
 
     async def run(self) -> None:
@@ -94,7 +94,7 @@ class DeclaredSets:
                 continue
             log.info("all sets of the list are gone", list=declared.metadata.name)
 
-    async def _delete(self, nodeset: NodeSet) -> None:
+    async def _delete(self, nodeset: NodeSetObject) -> None:
         """The set may be newer than the informer's copy of its list, so the list is read first."""
         key = list_of(nodeset)
         if key is None:

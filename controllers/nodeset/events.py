@@ -5,15 +5,15 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from controllers.nodeset.plans.verification import CHECK_CAUSE
+from controllers.nodeset.plans.causes import CHECK_CAUSE
 from controllers.nodeset.pods import node_name
-from controllers.nodeset.structs import NodeSet, NodeSetStatus, SlurmNodeStatus
+from controllers.nodeset.structs import NodeSetObject, NodeSetStatus, SlurmNodeStatus
 from names import crds, writers
 
 _GOOD = "True"
 
 
-def build_events(nodeset: NodeSet, present: NodeSetStatus, instance: str) -> list[dict[str, Any]]:
+def build_events(nodeset: NodeSetObject, present: NodeSetStatus, instance: str) -> list[dict[str, Any]]:
     """Events for the conditions of `present` whose status differs from the object's. A condition that is new and good needs none."""
     before = {condition.type: condition.status for condition in nodeset.status.conditions}
     turned = [condition for condition in present.conditions if condition.status != before.get(condition.type, _GOOD)]
@@ -33,7 +33,7 @@ def build_events(nodeset: NodeSet, present: NodeSetStatus, instance: str) -> lis
 
 
 def build_told(
-    nodeset: NodeSet, present: Mapping[int, SlurmNodeStatus], known: Mapping[int, SlurmNodeStatus], instance: str
+    nodeset: NodeSetObject, present: Mapping[int, SlurmNodeStatus], known: Mapping[int, SlurmNodeStatus], instance: str
 ) -> list[dict[str, Any]]:
     """Events for new failures of health checks that drain nothing: no drain would show them. `known` are the nodes' present objects."""
     events: list[dict[str, Any]] = []
@@ -48,7 +48,9 @@ def build_told(
     return events
 
 
-def _event(nodeset: NodeSet, instance: str, content: str, at: str, action: str, reason: str, note: str, is_good: bool) -> dict[str, Any]:
+def _event(
+    nodeset: NodeSetObject, instance: str, content: str, at: str, action: str, reason: str, note: str, is_good: bool
+) -> dict[str, Any]:
     """`content` and the set decide the name of the event."""
     meta = nodeset.metadata
     name = f"{meta.name}.{hashlib.sha256(f'{meta.uid} {content}'.encode()).hexdigest()[:16]}"

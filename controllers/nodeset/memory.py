@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from controllers.nodeset.observed import Repairs
 from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S
 from controllers.nodeset.records import read_records, read_repairs
-from controllers.nodeset.structs import NodeSet, NodeSetStatus, SlurmNodeStatus
+from controllers.nodeset.structs import NodeSetObject, NodeSetStatus, SlurmNodeStatus
 from controllers.nodeset.workers import Worker
 
 STOP_SETTLED_S = 10.0
@@ -63,7 +63,7 @@ class SetMemory:
     slurm_nodes: dict[int, tuple[float, SlurmNodeStatus]] = field(default_factory=dict[int, tuple[float, SlurmNodeStatus]])
     """Objects of Slurm nodes that were written lately, by ordinal: when, and what they say. Informers may not have them yet."""
 
-    def drains_of(self, nodeset: NodeSet) -> Mapping[int, float]:
+    def drains_of(self, nodeset: NodeSetObject) -> Mapping[int, float]:
         """When nodes were drained. A new process reads it from the status."""
         uid, drained_at = self.drained_at
         if uid != nodeset.metadata.uid:
@@ -71,7 +71,7 @@ class SetMemory:
             self.drained_at = nodeset.metadata.uid, drained_at
         return drained_at
 
-    def repairs_of(self, nodeset: NodeSet) -> Repairs:
+    def repairs_of(self, nodeset: NodeSetObject) -> Repairs:
         """How far repairs are. A new process reads it from the status."""
         uid, repairs = self.repairs
         if uid != nodeset.metadata.uid:

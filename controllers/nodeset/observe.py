@@ -11,7 +11,7 @@ from controllers.nodeset.drivers import OTHER_DRIVER, find_other_drivers
 from controllers.nodeset.machine_causes import announced_cause, find_machine_causes, read_begin
 from controllers.nodeset.observed import Claims, GhostPace, JobRequests, Observed, Pauses, Repairs
 from controllers.nodeset.pods import claim_name, claim_ordinal, node_name, ordinal_of, revision, selector
-from controllers.nodeset.structs import MachineCauseRule, NodeSet, NodeSetSpec
+from controllers.nodeset.structs import MachineCauseRule, NodeSetObject, NodeSetSpec
 from controllers.nodeset.workers import Machine, NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ContainerStatus, KubeNode, ObjectMeta, PartialObject, Pod
 from controllers.slurm.snapshot import Snapshot, names_in
@@ -19,7 +19,7 @@ from controllers.slurm.structs import Job, Reservation
 from names import annotations, labels
 from slurm.check_results import FAILED, LAUNCH, RESERVATION, CheckResult, Driver, Failure, Request, failures
 from slurm.maintenance import ANNOUNCED
-from slurm.reasons import ADMISSION, gpu_remark, printable
+from slurm.reasons import BEFORE_JOBS, gpu_remark, printable
 from slurm.times import read_time
 
 _INSUFFICIENT = re.compile(r"Insufficient ([\w/-]+(?:\.[\w/-]+)*)")
@@ -50,7 +50,7 @@ class Surroundings:
     """How many workers' pods are on each machine, of whichever set; left out where nothing is decided by it."""
 
 
-def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, now: float, surroundings: Surroundings) -> Observed:
+def observe(nodeset: NodeSetObject, pods: Iterable[Pod], snapshot: Snapshot | None, now: float, surroundings: Surroundings) -> Observed:
     """What a plan looks at. `snapshot` is None while Slurm is silent; `now` is seconds since 1970."""
     name = nodeset.metadata.name
     worker_pods: dict[int, WorkerPod] = {}
@@ -96,11 +96,11 @@ def observe(nodeset: NodeSet, pods: Iterable[Pod], snapshot: Snapshot | None, no
         ghosts=surroundings.ghosts,
         blocks=surroundings.blocks,
         repairs=surroundings.repairs,
-        unchecked=find_unchecked(nodeset.spec.checks_before_jobs, worker_pods, nodes or {}, machines),
+        checks_before_jobs=find_checks_before_jobs(nodeset.spec.checks_before_jobs, worker_pods, nodes or {}, machines),
     )
 
 
-def find_unchecked(
+def find_checks_before_jobs(
     checks: tuple[str, ...], pods: Mapping[int, WorkerPod], nodes: Mapping[int, WorkerNode], machines: Mapping[str, Machine]
 ) -> dict[int, tuple[str, ...]]:
     """The checks before jobs that the machine of each worker has not passed.
@@ -111,7 +111,7 @@ def find_unchecked(
     missing: dict[int, tuple[str, ...]] = {}
     for ordinal, pod in pods.items():
         node, machine = nodes.get(ordinal), machines.get(pod.machine or "")
-        if node is not None and pod.is_checked_first and (machine is not None or node.reason.startswith(ADMISSION)):
+        if node is not None and pod.has_checks_before_jobs and (machine is not None or node.reason.startswith(BEFORE_JOBS)):
             identity = machine.identity if machine is not None else ""
             passed = {name for name, request in node.passed_for.items() if identity and request.machine == identity}
             missing[ordinal] = tuple(name for name in checks if name not in passed)
@@ -138,18 +138,18 @@ def machine(node: KubeNode, workers: int = 1, rules: tuple[MachineCauseRule, ...
     )
 
 
-def other_controller(nodeset: NodeSet, meta: ObjectMeta) -> str:
+def other_controller(nodeset: NodeSetObject, meta: ObjectMeta) -> str:
     """The controller of an object that is not this set, such as `StatefulSet db`; empty for the set itself, and for none."""
     controllers = (owner for owner in meta.owner_references if owner.controller and owner.uid != nodeset.metadata.uid)
     return next((f"{owner.kind} {owner.name}" for owner in controllers), "")
 
 
-def other_owner(nodeset: NodeSet, meta: ObjectMeta) -> str:
+def other_owner(nodeset: NodeSetObject, meta: ObjectMeta) -> str:
     """As `other_controller`, for any owner: a StatefulSet owns its claims without being their controller, and they end with it."""
     return next((f"{owner.kind} {owner.name}" for owner in meta.owner_references if owner.uid != nodeset.metadata.uid), "")
 
 
-def _window(nodeset: NodeSet, snapshot: Snapshot | None, now: float) -> frozenset[int]:
+def _window(nodeset: NodeSetObject, snapshot: Snapshot | None, now: float) -> frozenset[int]:
     """The ordinals that the set's maintenance reservation names, while it is active."""
     name = nodeset.spec.update_strategy.reservation
     if snapshot is None or name is None:
@@ -161,7 +161,7 @@ def _window(nodeset: NodeSet, snapshot: Snapshot | None, now: float) -> frozense
     return _ordinals_in(nodeset, active)
 
 
-def _reserved(nodeset: NodeSet, snapshot: Snapshot | None) -> dict[int, float] | None:
+def _reserved(nodeset: NodeSetObject, snapshot: Snapshot | None) -> dict[int, float] | None:
     """When the reservations for announced maintenance begin, by ordinal; None where they were not read."""
     if snapshot is None or snapshot.last_reservations is None:
         return None
@@ -174,13 +174,13 @@ def _reserved(nodeset: NodeSet, snapshot: Snapshot | None) -> dict[int, float] |
     return {ordinal: begin for ordinal, begin in begins.items() if ordinal is not None}
 
 
-def _looked_at(nodeset: NodeSet, snapshot: Snapshot | None) -> frozenset[int]:
+def _looked_at(nodeset: NodeSetObject, snapshot: Snapshot | None) -> frozenset[int]:
     """The ordinals of nodes that are in the reservation of a health check."""
     reservations = [reservation for reservation in snapshot.reservations if reservation.name.startswith(RESERVATION)] if snapshot else []
     return _ordinals_in(nodeset, reservations)
 
 
-def _ordinals_in(nodeset: NodeSet, reservations: Iterable[Reservation]) -> frozenset[int]:
+def _ordinals_in(nodeset: NodeSetObject, reservations: Iterable[Reservation]) -> frozenset[int]:
     return frozenset[int]().union(*(_by_set(reservation.node_list).get(nodeset.metadata.name, ()) for reservation in reservations))
 
 
@@ -195,7 +195,7 @@ def _by_set(hostlist: str) -> Mapping[str, frozenset[int]]:
     return {name: frozenset(ordinals) for name, ordinals in ordinals_by_set.items()}
 
 
-def find_claims(nodeset: NodeSet, pods: Mapping[int, WorkerPod], claims: Iterable[PartialObject]) -> Claims:
+def find_claims(nodeset: NodeSetObject, pods: Mapping[int, WorkerPod], claims: Iterable[PartialObject]) -> Claims:
     """What is known of the volume claims. Claims whose names the controller does not give are ignored.
 
     A claim without the set's labels was made by somebody else: pods use it, and it is never deleted.
@@ -222,7 +222,7 @@ def find_claims(nodeset: NodeSet, pods: Mapping[int, WorkerPod], claims: Iterabl
     )
 
 
-def worker_nodes(nodeset: NodeSet, snapshot: Snapshot, pods: Mapping[int, WorkerPod]) -> dict[int, WorkerNode]:
+def worker_nodes(nodeset: NodeSetObject, snapshot: Snapshot, pods: Mapping[int, WorkerPod]) -> dict[int, WorkerNode]:
     """The Slurm nodes of a set: those that it should have, those of its pods, and those that slurm.conf still lists."""
     name = nodeset.metadata.name
     nodes: dict[int, WorkerNode] = {}
@@ -299,7 +299,7 @@ def worker_pod(pod: Pod, spec: NodeSetSpec, is_being_deleted: bool = False) -> W
         blocked=blocked(pod, spec),
         refused=_refused(pod) if finished and not has_run else "",
         address=meta.annotations.get(annotations.TOPOLOGY_ADDRESS, ""),
-        is_checked_first=meta.annotations.get(annotations.CHECKED_FIRST) == "true",
+        has_checks_before_jobs=meta.annotations.get(annotations.CHECKS_BEFORE_JOBS) == "true",
         ready_since=timestamp(ready.last_transition_time) if ready is not None else 0,
         drain_requested=_request(meta.annotations.get(annotations.DRAIN_REQUESTED)),
     )

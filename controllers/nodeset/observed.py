@@ -64,7 +64,7 @@ class GhostPace:
 Step = Literal["RecreatePod", "RebootMachine", "ReplaceMachine"]
 """What may be done to a node that stays faulty."""
 RepairState = Literal["Suspect", "Draining", "RecreatePod", "RebootMachine", "ReplaceMachine", "Verifying", "InService", "GivenUp"]
-"""How far the repair of a node is: see `plans.remedies`."""
+"""How far the repair of a node is: see `repairs`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class Observed:
     """By topology of blocks: the number of the block of each group of machines, by the value of their label."""
     ghosts: GhostPace = field(default_factory=GhostPace)
     repairs: Repairs = field(default_factory=Repairs)
-    unchecked: Mapping[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
+    checks_before_jobs: Mapping[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
     """Ordinals whose machines have to pass checks before jobs come, and which of these they have not passed."""
 
     def worker(self, ordinal: int) -> Worker:

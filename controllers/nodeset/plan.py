@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controllers.nodeset.observed import Observed
-from controllers.nodeset.plans.admission import plan_admission
 from controllers.nodeset.plans.creations import plan_creations
 from controllers.nodeset.plans.deadlines import Deadlines, plan_deadlines
 from controllers.nodeset.plans.deletions import Deletions, find_unbound, plan_deletions
@@ -13,16 +12,14 @@ from controllers.nodeset.plans.drains import Drains, find_causes, plan_drains
 from controllers.nodeset.plans.ghosts import Ghosts, find_ghosts
 from controllers.nodeset.plans.labels import Labels, plan_labels
 from controllers.nodeset.plans.leaving import find_leaving
-from controllers.nodeset.plans.remedies import Remedies, plan_remedies, without
 from controllers.nodeset.plans.resumes import Resumes, plan_resumes
 from controllers.nodeset.plans.rolls import Roll, describe_roll, find_outdated, find_resized, plan_roll, unavailable
-from controllers.nodeset.plans.second_looks import merged, plan_second_looks
 from controllers.nodeset.plans.topology import Topologies, plan_topologies
 from controllers.nodeset.plans.wanted import plan_wanted
 from controllers.nodeset.plans.windows import Windows, plan_windows
-from controllers.nodeset.structs import NodeSet
+from controllers.nodeset.repairs import RepairPlan, plan_repairs
+from controllers.nodeset.structs import NodeSetObject
 from controllers.nodeset.workers import ordinals_of
-from slurm.check_results import Request
 from slurm.reasons import REMEDY
 
 
@@ -44,11 +41,7 @@ class Plan:
     ghosts: Ghosts = field(default_factory=Ghosts)
     topologies: Topologies = field(default_factory=Topologies)
     windows: Windows = field(default_factory=Windows)
-    remedies: Remedies = field(default_factory=Remedies)
-    admission: Mapping[str, Mapping[int, Request]] = field(default_factory=dict[str, Mapping[int, Request]])
-    """Checks to start before nodes take their first jobs on their machines."""
-    second_looks: Mapping[str, Mapping[int, Request]] = field(default_factory=dict[str, Mapping[int, Request]])
-    """Checks to start where they had failed on another machine."""
+    repairs: RepairPlan = field(default_factory=RepairPlan)
     reasons: Mapping[int, str] = field(default_factory=dict[int, str])
     """For which reason of the controller's own nodes should be drained, by ordinal."""
     is_finished: bool = False
@@ -61,17 +54,12 @@ class Plan:
         return any(part.writes_to_slurm for part in parts)
 
     @property
-    def checks(self) -> dict[str, dict[int, Request]]:
-        """All checks to start now, and what they are to prove on which nodes: a repair's proof counts for the machine as well."""
-        return merged(self.remedies.checks, self.admission, self.second_looks)
-
-    @property
     def needs_fresh_reading(self) -> bool:
         """True when some part could hurt a job if the reading behind it were old."""
-        return bool(self.deletions.free or self.remedies.machines) or self.writes_to_slurm or self.drains.forgets_records
+        return bool(self.deletions.free or self.repairs.machines) or self.writes_to_slurm or self.drains.forgets_records
 
 
-def plan_nodeset(nodeset: NodeSet, observed: Observed) -> Plan:
+def plan_nodeset(nodeset: NodeSetObject, observed: Observed) -> Plan:
     """The next step for a set. While Slurm is silent (`observed.nodes` is None) only missing pods and claims are created."""
     wanted, strategy = plan_wanted(nodeset, observed), nodeset.spec.update_strategy
     create = plan_creations(nodeset, observed, wanted)
@@ -79,22 +67,21 @@ def plan_nodeset(nodeset: NodeSet, observed: Observed) -> Plan:
     is_finished = nodeset.metadata.deletion_timestamp is not None and not observed.pods and not observed.on_their_way
     if observed.nodes is None:
         drains, roll = Drains(drained_at=observed.drained_at), Roll(unavailable=len(unavailable(strategy, observed, wanted)))
-        remedies = plan_remedies(nodeset, observed, wanted)
-        return Plan(wanted, create, disks=disks, drains=drains, roll=roll, remedies=remedies, is_finished=is_finished)
+        repairs = plan_repairs(nodeset, observed, wanted)
+        return Plan(wanted, create, disks=disks, drains=drains, roll=roll, repairs=repairs, is_finished=is_finished)
     outdated = find_outdated(nodeset, observed, wanted)
     unbound = find_unbound(strategy, observed, wanted, outdated)
     bound = [worker for worker in outdated if worker.ordinal not in unbound]
     ghosts = find_ghosts(nodeset, observed, wanted, bound)
     resized = find_resized(observed, wanted, outdated)
     rolled = plan_roll(strategy, observed, wanted, [*bound, *resized])
-    remedies = plan_remedies(nodeset, observed, wanted)
-    repaired = observed.pods.keys() & remedies.held
     gone = find_leaving(nodeset, observed, wanted, rolled, ghosts)
-    remedies = without(remedies, gone)
+    repairs = plan_repairs(nodeset, observed, wanted, gone)
+    repaired = observed.pods.keys() & repairs.held
     leaving = {**dict.fromkeys(sorted(repaired), REMEDY), **gone}
-    pods_to_keep = repaired.difference(gone, remedies.recreate).union(ordinals_of(resized))
-    causes = find_causes(nodeset, observed, wanted, leaving)
-    drains = plan_drains(nodeset, observed, wanted, causes, remedies.is_systemic)
+    pods_to_keep = repaired.difference(gone, repairs.recreate).union(ordinals_of(resized))
+    causes = find_causes(nodeset, observed, wanted, leaving, repairs)
+    drains = plan_drains(nodeset, observed, wanted, causes, repairs)
     drained = [ordinal for ordinals in drains.drain.values() for ordinal in ordinals]
     return Plan(
         wanted,
@@ -104,14 +91,12 @@ def plan_nodeset(nodeset: NodeSet, observed: Observed) -> Plan:
         disks=disks,
         drains=drains,
         resumes=plan_resumes(nodeset, observed, {*causes, *drained}),
-        deadlines=plan_deadlines(nodeset, observed, leaving, drains.drained_at, remedies.draining_since),
+        deadlines=plan_deadlines(nodeset, observed, leaving, drains.drained_at, repairs.draining_since),
         roll=describe_roll(strategy, observed, wanted, outdated, unbound, resized),
         ghosts=ghosts,
         topologies=plan_topologies(nodeset, observed),
         windows=plan_windows(observed),
-        remedies=remedies,
-        admission=plan_admission(observed),
-        second_looks=plan_second_looks(nodeset, observed),
+        repairs=repairs,
         reasons=causes,
         is_finished=is_finished,
     )

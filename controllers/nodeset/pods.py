@@ -1,4 +1,4 @@
-"""Builds what a node set has in Kubernetes: pods, claims, the disruption budget, the record of places, SlurmNodes. Pure."""
+"""Builds what a node set has in Kubernetes: pods, claims, the disruption budget, the record of pins, SlurmNodes. Pure."""
 
 import hashlib
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from controllers.nodeset.structs import NodeSet, NodeSetSpec, SlurmNodeStatus
+from controllers.nodeset.structs import NodeSetObject, NodeSetSpec, SlurmNodeStatus
 from names import crds, labels
 from slurm.hostlists import fold
 
@@ -43,12 +43,12 @@ def range_text(nodeset: str, ordinals: Iterable[int]) -> str:
     return fold(node_name(nodeset, ordinal) for ordinal in ordinals)
 
 
-def selector(nodeset: NodeSet) -> dict[str, str]:
+def selector(nodeset: NodeSetObject) -> dict[str, str]:
     """Labels of all pods of the set."""
     return {labels.CLUSTER: nodeset.spec.cluster, labels.NODESET: nodeset.metadata.name}
 
 
-def build_pod(nodeset: NodeSet, ordinal: int, pinned_to: str | None = None) -> Manifest:
+def build_pod(nodeset: NodeSetObject, ordinal: int, pinned_to: str | None = None) -> Manifest:
     """The pod of an ordinal; busy until Slurm says otherwise. `pinned_to` is the Kubernetes node it must run on."""
     template = nodeset.spec.template
     name = node_name(nodeset.metadata.name, ordinal)
@@ -100,7 +100,7 @@ def claim_stem(name: str) -> str:
     return name.rpartition("-")[0]
 
 
-def build_claims(nodeset: NodeSet, ordinal: int) -> list[Manifest]:
+def build_claims(nodeset: NodeSetObject, ordinal: int) -> list[Manifest]:
     """The claims of an ordinal. They outlive the set unless it says Delete, and so have no owner."""
     name = node_name(nodeset.metadata.name, ordinal)
     return [
@@ -118,7 +118,7 @@ def build_claims(nodeset: NodeSet, ordinal: int) -> list[Manifest]:
     ]
 
 
-def build_disruption_budget(nodeset: NodeSet, all_count_as_busy: bool) -> Manifest:
+def build_disruption_budget(nodeset: NodeSetObject, all_count_as_busy: bool) -> Manifest:
     """Nobody may evict a pod that may run a job. While Slurm is silent that is every pod: one write instead of a write for each."""
     unless_free = [] if all_count_as_busy else [{"key": labels.BUSY, "operator": "NotIn", "values": ["false"]}]
     return {
@@ -129,27 +129,27 @@ def build_disruption_budget(nodeset: NodeSet, all_count_as_busy: bool) -> Manife
     }
 
 
-def places_name(nodeset: str) -> str:
+def pins_name(nodeset: str) -> str:
     """Name of the ConfigMap that records where the ordinals of a pinned set run."""
     return f"{nodeset}-places"
 
 
-def read_places(data: dict[str, str]) -> dict[int, str]:
-    """What `build_places` wrote; an entry that it did not write is left out."""
+def read_pins(data: dict[str, str]) -> dict[int, str]:
+    """What `build_pins` wrote; an entry that it did not write is left out."""
     return {int(ordinal): machine for ordinal, machine in data.items() if ordinal.isascii() and ordinal.isdigit()}
 
 
-def build_places(nodeset: NodeSet, places: dict[int, str]) -> Manifest:
+def build_pins(nodeset: NodeSetObject, pins: dict[int, str]) -> Manifest:
     """Which Kubernetes node each ordinal belongs to: `"3": "machine-17"`. One object a set; 10,000 nodes take 0.6 MB of 1 MiB."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {**_about(nodeset, places_name(nodeset.metadata.name)), "labels": selector(nodeset)},
-        "data": {str(ordinal): places[ordinal] for ordinal in sorted(places)},
+        "metadata": {**_about(nodeset, pins_name(nodeset.metadata.name)), "labels": selector(nodeset)},
+        "data": {str(ordinal): pins[ordinal] for ordinal in sorted(pins)},
     }
 
 
-def build_slurm_node(nodeset: NodeSet, ordinal: int, status: SlurmNodeStatus) -> Manifest:
+def build_slurm_node(nodeset: NodeSetObject, ordinal: int, status: SlurmNodeStatus) -> Manifest:
     """The object that says how the Slurm node of an ordinal is. It goes with the set."""
     return {
         "apiVersion": crds.API_VERSION,
@@ -159,7 +159,7 @@ def build_slurm_node(nodeset: NodeSet, ordinal: int, status: SlurmNodeStatus) ->
     }
 
 
-def _about(nodeset: NodeSet, name: str) -> Manifest:
+def _about(nodeset: NodeSetObject, name: str) -> Manifest:
     owner = {
         "apiVersion": crds.API_VERSION,
         "kind": "NodeSet",

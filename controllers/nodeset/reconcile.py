@@ -15,20 +15,20 @@ from controllers.nodeset.memory import SetMemory
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan, plan_nodeset
 from controllers.nodeset.plans.causes import find_causes_of
-from controllers.nodeset.plans.remedy_words import with_remedies
+from controllers.nodeset.repairs import with_outlooks
 from controllers.nodeset.reports import count, report, report_defect, report_unread
 from controllers.nodeset.rounds import SWEEP_S, Round, World
 from controllers.nodeset.schedule import Next, next_round
-from controllers.nodeset.structs import NodeSet
+from controllers.nodeset.structs import NodeSetObject
 from controllers.nodeset.writes.check_jobs import start_checks
 from controllers.nodeset.writes.deadlines import end_jobs
 from controllers.nodeset.writes.disks import delete_claims
 from controllers.nodeset.writes.drains import change_drains, record_drains
 from controllers.nodeset.writes.finalizers import add_finalizer, finish
 from controllers.nodeset.writes.labels import mark_free, protect
-from controllers.nodeset.writes.places import record_places
+from controllers.nodeset.writes.pins import record_pins
 from controllers.nodeset.writes.pods import create, delete, delete_unbound
-from controllers.nodeset.writes.remedies import ask_for_machines
+from controllers.nodeset.writes.repairs import ask_for_machines
 from controllers.nodeset.writes.resumes import resume_nodes
 from controllers.nodeset.writes.slurm_nodes import write_slurm_nodes
 from controllers.nodeset.writes.topology import annotate_pods, place_nodes
@@ -102,13 +102,13 @@ async def run_round(round_: Round) -> Next:
     await place_nodes(round_, plan.topologies)
     await change_windows(round_, plan.windows)
     plan = await ask_for_machines(round_, observed, plan)
-    await start_checks(round_, plan.checks)
+    await start_checks(round_, plan.repairs.checks)
     round_.note_lateness()
     await create(round_, observed, plan)
     await delete(round_, observed, plan)
     await delete_unbound(round_, observed, plan)
     await mark_free(round_, plan)
-    await record_places(round_, observed)
+    await record_pins(round_, observed)
     await annotate_pods(round_, plan.topologies)
     await delete_claims(round_, plan.disks.delete)
     causes = await asyncio.to_thread(find_causes, round_.nodeset, observed, plan)
@@ -120,9 +120,9 @@ async def run_round(round_: Round) -> Next:
     return next_round(round_, plan)
 
 
-def find_causes(nodeset: NodeSet, observed: Observed, plan: Plan) -> Mapping[int, tuple[Cause, ...]]:
+def find_causes(nodeset: NodeSetObject, observed: Observed, plan: Plan) -> Mapping[int, tuple[Cause, ...]]:
     """The causes of each node, and what is done about them."""
-    return with_remedies(nodeset, plan.remedies, find_causes_of(nodeset, observed, plan.reasons), observed)
+    return with_outlooks(nodeset, plan.repairs, find_causes_of(nodeset, observed, plan.reasons), observed)
 
 
 async def _observe_and_plan(round_: Round) -> tuple[Observed, Plan]:

@@ -13,7 +13,7 @@ from controllers.nodeset.events import build_events
 from controllers.nodeset.lateness import Lateness
 from controllers.nodeset.observed import Observed, Repairs
 from controllers.nodeset.plan import Plan
-from controllers.nodeset.plans.remedies import Remedies
+from controllers.nodeset.repairs import RepairPlan
 from controllers.nodeset.rounds import TOO_LATE_S, Round, World
 from controllers.nodeset.slurm_writer import FRESH_S
 from controllers.nodeset.status import Silence, build_status, cut, dated, unreadable, with_fault
@@ -57,7 +57,7 @@ async def report(round_: Round, observed: Observed, plan: Plan) -> None:
         await world.writer.patch_status(NODESETS_WRITTEN, round_.key, msgspec.to_builtins(present))
     round_.memory.status = present
     round_.memory.drained_at = nodeset.metadata.uid, plan.drains.drained_at
-    round_.memory.repairs = nodeset.metadata.uid, plan.remedies.repairs
+    round_.memory.repairs = nodeset.metadata.uid, plan.repairs.record
 
 
 async def report_unread(world: World, unread: Unread) -> None:
@@ -105,19 +105,19 @@ def count(round_: Round, observed: Observed, plan: Plan, causes: Mapping[int, tu
     metrics.UNAVAILABLE.labels(name).set(plan.roll.unavailable)
     if observed.nodes is None:
         return
-    _count_repairs(round_, name, observed.repairs, plan.remedies)
+    _count_repairs(round_, name, observed.repairs, plan.repairs)
     states = Counter(category(node.state) for node in observed.nodes.values())
     cause_counts = Counter((cause.name, cause.wish) for node_causes in causes.values() for cause in node_causes)
     _set_all(metrics.NODES, name, {(state,): number for state, number in states.items()}, round_.memory.counted_states)
     _set_all(metrics.CAUSES, name, cause_counts, round_.memory.counted_causes)
 
 
-def _count_repairs(round_: Round, name: str, before: Repairs, remedies: Remedies) -> None:
+def _count_repairs(round_: Round, name: str, before: Repairs, repairs: RepairPlan) -> None:
     """A step counts when it is recorded, which happens once."""
-    metrics.SYSTEMIC.labels(name).set(remedies.is_systemic)
-    states = Counter(repair.state for repair in remedies.repairs.nodes.values())
+    metrics.SYSTEMIC.labels(name).set(repairs.is_systemic)
+    states = Counter(repair.state for repair in repairs.record.nodes.values())
     _set_all(metrics.REPAIRS, name, {(state,): number for state, number in states.items()}, round_.memory.counted_repairs)
-    for ordinal, repair in remedies.repairs.nodes.items():
+    for ordinal, repair in repairs.record.nodes.items():
         known_steps = before.nodes[ordinal].steps if ordinal in before.nodes else ()
         for step in repair.steps:
             if step not in known_steps:

@@ -11,7 +11,7 @@ from controllers.nodeset.memory import SetMemory
 from controllers.nodeset.retries import Retries
 from controllers.nodeset.settings import Ec2Program
 from controllers.nodeset.slurm_writer import NotFresh, NotLeading, SlurmWriter
-from controllers.nodeset.structs import NodeSet, SlurmNode
+from controllers.nodeset.structs import NodeSetObject, SlurmNode
 from controllers.runtime.clock import Clock
 from controllers.runtime.errors import ApiError, Conflict, NotFound
 from controllers.runtime.expectations import Expectations
@@ -35,11 +35,11 @@ log = structlog.get_logger()
 class World:
     """Where a round looks, and how it writes."""
 
-    nodesets: Informer[NodeSet]
+    nodesets: Informer[NodeSetObject]
     pods: Informer[Pod]
     """With an index `nodeset`: (namespace, name of the set)."""
     machines: Informer[KubeNode]
-    places: Informer[ConfigMap]
+    pins: Informer[ConfigMap]
     """The records of pinned sets."""
     claims: Informer[PartialObject]
     """All of the namespace, with an index `nodeset`, as the pods, and an index `stem`: (namespace, stem of the name)."""
@@ -75,7 +75,7 @@ class World:
         """A Kubernetes node."""
         return self.machines.get(("", name))
 
-    def claims_of(self, nodeset: NodeSet) -> list[PartialObject]:
+    def claims_of(self, nodeset: NodeSetObject) -> list[PartialObject]:
         """The claims with the set's labels, and those whose names its pods use."""
         space, name = nodeset.metadata.key
         stems = {build.claim_name(template.metadata.name, name) for template in nodeset.spec.volume_claim_templates}
@@ -96,7 +96,7 @@ class Round:
 
     world: World
     key: Key
-    nodeset: NodeSet
+    nodeset: NodeSetObject
     memory: SetMemory
     errors: list[str] = field(default_factory=list[str])
     has_no_reading: bool = False

@@ -11,7 +11,7 @@ from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan
 from controllers.nodeset.pods import range_text, revision, selector
 from controllers.nodeset.records import build_records, build_repairs, rfc3339_or_empty
-from controllers.nodeset.structs import Condition, NodeSet, NodeSetStatus
+from controllers.nodeset.structs import Condition, NodeSetObject, NodeSetStatus
 from controllers.nodeset.workers import Worker
 from controllers.runtime.structs import Unread
 from slurm.states import category
@@ -23,7 +23,7 @@ _LONGEST_ITEM = 100
 
 
 def build_status(
-    nodeset: NodeSet,
+    nodeset: NodeSetObject,
     observed: Observed,
     plan: Plan,
     silence: Silence | None,
@@ -62,13 +62,13 @@ def build_status(
         down=counts["down"],
         powered_down=counts["powered_down"],
         powering_up=counts["powering_up"],
-        repairs=build_repairs(nodeset.metadata.name, plan.remedies.repairs),
-        systemic_since=rfc3339_or_empty(plan.remedies.repairs.systemic_since),
+        repairs=build_repairs(nodeset.metadata.name, plan.repairs.record),
+        systemic_since=rfc3339_or_empty(plan.repairs.record.systemic_since),
         conditions=tuple(dated(nodeset, condition, now_text) for condition in conditions),
     )
 
 
-def with_fault(nodeset: NodeSet, present: NodeSetStatus, unread: Unread, now_text: str) -> NodeSetStatus:
+def with_fault(nodeset: NodeSetObject, present: NodeSetStatus, unread: Unread, now_text: str) -> NodeSetStatus:
     """The status of a set whose present version cannot be decoded, while the version before it is still followed."""
     fault = dated(nodeset, unreadable(unread, has_earlier=True), now_text)
     conditions = tuple(fault if condition.type == fault.type else condition for condition in present.conditions)
@@ -83,7 +83,7 @@ def unreadable(unread: Unread, has_earlier: bool) -> Condition:
     return Condition("Reconciled", "False", "Unreadable", cut(message), meta.generation)
 
 
-def _summary(nodeset: NodeSet, plan: Plan, conditions: Sequence[Condition], workers: Sequence[Worker], ready: int) -> tuple[str, str]:
+def _summary(nodeset: NodeSetObject, plan: Plan, conditions: Sequence[Condition], workers: Sequence[Worker], ready: int) -> tuple[str, str]:
     """Phase and reason: the most pressing fact."""
     by_type = {condition.type: condition for condition in conditions}
     leaving = [worker for worker in workers if worker.pod is not None and worker.ordinal not in plan.wanted]
@@ -99,7 +99,7 @@ def _summary(nodeset: NodeSet, plan: Plan, conditions: Sequence[Condition], work
     for kind in ("Reconciled", "MachinesAnswer", "PodsEnd", "GpusAsDeclared", "NodesRegister", "PodsStart"):
         if kind in by_type and by_type[kind].status == "False":
             return "Degraded", by_type[kind].message
-    if plan.remedies.is_systemic and "Remedied" in by_type:
+    if plan.repairs.is_systemic and "Remedied" in by_type:
         return "Degraded", by_type["Remedied"].message
     if held_up:
         return "Draining", held_up
@@ -112,7 +112,7 @@ def _summary(nodeset: NodeSet, plan: Plan, conditions: Sequence[Condition], work
     return "Ready", by_type["Undrained"].message
 
 
-def dated(nodeset: NodeSet, condition: Condition, now_text: str) -> Condition:
+def dated(nodeset: NodeSetObject, condition: Condition, now_text: str) -> Condition:
     """The condition with the time when its status last changed."""
     before = next((known for known in nodeset.status.conditions if known.type == condition.type), None)
     since = before.last_transition_time if before is not None and before.status == condition.status else now_text

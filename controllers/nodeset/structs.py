@@ -230,7 +230,7 @@ class NodeSetStatus(_Struct, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class NodeSet(_Struct, frozen=True):
+class NodeSetObject(_Struct, frozen=True):
     """The object."""
 
     metadata: ObjectMeta
@@ -238,7 +238,7 @@ class NodeSet(_Struct, frozen=True):
     status: NodeSetStatus = NodeSetStatus()
 
     @property
-    def waits_for_checks(self) -> bool:
+    def awaits_checks(self) -> bool:
         """True when a check may look, in a reservation, at a node on which none has failed."""
         are_repaired = self.spec.asks_for_checks and any(repair.state != "InService" for repair in self.status.repairs)
         return are_repaired or bool(self.spec.checks_before_jobs)
@@ -278,7 +278,7 @@ class SlurmNode(_Struct, frozen=True):
     status: SlurmNodeStatus = SlurmNodeStatus()
 
 
-NODESETS = Resource(crds.API_VERSION, "nodesets", "NodeSet", NodeSet)
+NODESETS = Resource(crds.API_VERSION, "nodesets", "NodeSet", NodeSetObject)
 NODESETS_WRITTEN = Resource(crds.API_VERSION, "nodesets", "NodeSet", PartialObject)
 """For writing: of an answer only the metadata is read, as a set whose present version cannot be decoded is written to as well."""
 SLURM_NODES = Resource(crds.API_VERSION, "slurmnodes", "SlurmNode", SlurmNode)

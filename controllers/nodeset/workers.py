@@ -7,7 +7,7 @@ from functools import cached_property
 from slurm.causes import KINDS, Kind, Wish
 from slurm.check_results import Failure, Request
 from slurm.reasons import (
-    ADMISSION,
+    BEFORE_JOBS,
     CHECK,
     GPUS,
     KILL_FAILED,
@@ -63,7 +63,7 @@ class WorkerPod:
     """Why its machine's kubelet has refused it, in Kubernetes' words."""
     version: str = ""
     """Its resource version: another version means that the pod has changed."""
-    is_checked_first: bool = False
+    has_checks_before_jobs: bool = False
     """Health checks have to pass on its machine before its node takes jobs."""
     address: str = ""
     """Where its jobs read that its node is, in the first topology."""
@@ -200,7 +200,7 @@ class Worker:
     @cached_property
     def has_own_drain(self) -> bool:
         """True when this controller may lift the drain."""
-        return self.has_our_drain or self.has_stop_drain or self.is_kept_out or self.has_gpu_drain or self.has_admission_drain
+        return self.has_our_drain or self.has_stop_drain or self.is_kept_out or self.has_gpu_drain or self.has_before_jobs_drain
 
     @cached_property
     def has_our_drain(self) -> bool:
@@ -222,9 +222,9 @@ class Worker:
         return self._is_drained_for(REMEDY)
 
     @property
-    def has_admission_drain(self) -> bool:
+    def has_before_jobs_drain(self) -> bool:
         """True when it is drained until health checks have passed on its machine."""
-        return self._is_drained_for(ADMISSION)
+        return self._is_drained_for(BEFORE_JOBS)
 
     @property
     def has_kill_drain(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 
 import structlog
 
-from controllers.nodeset.structs import NODESETS, SLURM_NODES, NodeSet, SlurmNode
+from controllers.nodeset.structs import NODESETS, SLURM_NODES, NodeSetObject, SlurmNode
 from controllers.page.history import EVERY_S, Point, dump, load, with_point
 from controllers.page.settings import Settings
 from controllers.page.site import Site
@@ -38,7 +38,7 @@ class StatusPage:
         self._history: tuple[Point, ...] = load(_text(settings.history))
         self._looked_at = -LOOKED_S
         self._is_wanted = asyncio.Event()
-        self.node_sets: Informer[NodeSet] = Informer(api, NODESETS, namespace=settings.namespace, clock=clock)
+        self.node_sets: Informer[NodeSetObject] = Informer(api, NODESETS, namespace=settings.namespace, clock=clock)
         self.slurm_nodes: Informer[SlurmNode] = Informer(api, SLURM_NODES, namespace=settings.namespace, clock=clock)
         self.site = Site(lambda user: jobs_of(user, self._readings.jobs.value, settings.hidden), self._look, clock.wall, settings.hosts)
         self._tell()

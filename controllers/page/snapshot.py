@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from controllers.nodeset.structs import NodeSet, SlurmNode
+from controllers.nodeset.structs import NodeSetObject, SlurmNode
 from controllers.page.history import Point
 from slurm.listed import Node, count_tasks, read_node, read_seconds
 from slurm.states import category
@@ -51,7 +51,7 @@ class Readings:
     jobs: Reading[tuple["Job", ...]] = Reading()
     kubernetes: Reading[None] = Reading()
     """Of its objects: `at` is when the API server was last heard."""
-    node_sets: Sequence[NodeSet] = ()
+    node_sets: Sequence[NodeSetObject] = ()
     slurm_nodes: Sequence[SlurmNode] = ()
 
 
@@ -226,7 +226,7 @@ def _by(names: Callable[[T], tuple[str, str]]) -> Callable[[T], tuple[str, str, 
     return key
 
 
-def _set(node_set: NodeSet) -> dict[str, Any]:
+def _set(node_set: NodeSetObject) -> dict[str, Any]:
     status = node_set.status
     why = "its controller has not seen it yet" if not status.phase else status.why
     return {

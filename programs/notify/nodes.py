@@ -7,7 +7,7 @@ node is back when it takes jobs. A node that is no longer listed is forgotten.
 from collections.abc import Iterable, Mapping
 
 from slurm.check_results import FAILED, failures, read_results
-from slurm.reasons import ADMISSION, NODESET, POD_REPLACED, POD_STOPPING, has_failed_to_resume, written
+from slurm.reasons import BEFORE_JOBS, NODESET, POD_REPLACED, POD_STOPPING, has_failed_to_resume, written
 from slurm.records import record
 from slurm.scontrol import AnswerError
 from slurm.states import NodeState, category, node_state
@@ -15,7 +15,7 @@ from slurm.states import NodeState, category, node_state
 FIELDS = ("NodeList", "Partition", "StateComplete", "Reason", "User", "Extra")
 _OUT = frozenset({"drained", "draining", "down", "unknown"})
 _SERVES = frozenset({"idle", "allocated"})
-_PASSING = (NODESET, POD_STOPPING, POD_REPLACED, ADMISSION)
+_PASSING = (NODESET, POD_STOPPING, POD_REPLACED, BEFORE_JOBS)
 
 
 @record

@@ -1,7 +1,7 @@
 """The instances that NVIDIA's MIG divides GPUs into: which there are, and device files for them whose names are the same on every node.
 
-`read_instances` is pure. `place` makes the files that gres.conf names (slurm/mig.py), and tells images/slurm/root/mig.c the names by which
-CUDA knows the instances. Simulated ones are devices with nothing behind them.
+`read_instances` is pure. `make_devices` makes the files that gres.conf names (slurm/mig.py), and tells images/slurm/root/mig.c the
+names by which CUDA knows the instances. Simulated ones are devices with nothing behind them.
 """
 
 import os
@@ -99,29 +99,29 @@ def read_major(devices: str) -> int:
 
 
 def order(instances: "Sequence[Instance]", profiles: "Sequence[str]") -> "list[tuple[Instance, int]]":
-    """Each instance with its place on its GPU, by the profiles of one GPU in the order of gres.conf. The rest is left out."""
-    placed: list[tuple[Instance, int]] = []
+    """Each instance with its number on its GPU, by the profiles of one GPU in the order of gres.conf. The rest is left out."""
+    numbered: list[tuple[Instance, int]] = []
     for gpu in sorted({each.gpu for each in instances}):
         left = sorted([each for each in instances if each.gpu == gpu], key=lambda each: each.ids)
         for at, profile in enumerate(profiles):
             if found := next((each for each in left if each.profile == profile), None):
                 left.remove(found)
-                placed.append((found, at))
-    return placed
+                numbered.append((found, at))
+    return numbered
 
 
-def place(instances: "Sequence[Instance]", profiles: "Sequence[str]", is_simulated: bool) -> None:
+def make_devices(instances: "Sequence[Instance]", profiles: "Sequence[str]", is_simulated: bool) -> None:
     """Makes the device files, removes those of earlier instances, and writes the list of UUIDs. Raises MigError, OSError.
 
     A file that is there and is right stays: jobs may have it open.
     """
-    placed = order(instances, profiles)
+    numbered = order(instances, profiles)
     major = _SIMULATED_MAJOR if is_simulated else read_major(_text(_DEVICES))
     minors = {} if is_simulated else read_minors(_text(_MINORS))
     os.makedirs(FOLDER, mode=0o755, exist_ok=True)
     wanted: dict[str, int] = {}
     lines: list[str] = []
-    for number, (instance, at) in enumerate(placed):
+    for number, (instance, at) in enumerate(numbered):
         files = device_files(instance.gpu, at)
         if is_simulated:
             devices = [_SIMULATED_MINOR + 2 * number, _SIMULATED_MINOR + 2 * number + 1]

@@ -42,7 +42,7 @@ class Remark:
 
 
 @record
-class Place:
+class SetInstance:
     """Write this as the machine that the node is on: see slurm.instances."""
 
     instance: str
@@ -96,7 +96,7 @@ def plan_stop(name: str, node: Node | None, has_steps: bool) -> Drain | Wait | L
     return Wait(f"waiting for jobs to end (state {state})")
 
 
-def plan_settle(node: Node, fault: str = "", is_checked_first: bool = False) -> SetDown | Drain | Lift | None:
+def plan_settle(node: Node, fault: str = "", has_checks_before_jobs: bool = False) -> SetDown | Drain | Lift | None:
     """What is to be done before slurmd starts about what an earlier pod of this node left behind; None when nothing is left to do.
 
     `fault` says how the GPUs differ from the config: then a drain of this pod's own takes the place of an earlier pod's. So does one until
@@ -107,7 +107,7 @@ def plan_settle(node: Node, fault: str = "", is_checked_first: bool = False) -> 
         return SetDown(reasons.written(node.reason) or reasons.POD_REPLACED)
     if fault:
         return plan_gpus(node, fault)
-    if is_checked_first:
+    if has_checks_before_jobs:
         return _plan_checks(node)
     if "DRAIN" in node.state.flags and reasons.is_drain_of_a_pod(node.reason):
         return Lift(node.reason)
@@ -120,7 +120,7 @@ def _plan_checks(node: Node) -> Drain | None:
     if "DRAIN" in flags and "UNDRAIN" not in flags and not reasons.is_drain_of_a_pod(node.reason):
         return None
     is_theirs = "DOWN" in flags and reasons.is_on_purpose(node.reason)
-    return Drain(reasons.written(node.reason) if is_theirs else reasons.ADMISSION)
+    return Drain(reasons.written(node.reason) if is_theirs else reasons.BEFORE_JOBS)
 
 
 def plan_gpus(node: Node, fault: str) -> Drain | Lift | None:
@@ -141,10 +141,10 @@ def plan_gpus(node: Node, fault: str) -> Drain | Lift | None:
     return None if has_drain and reasons.written(node.reason) == wanted else Drain(wanted)
 
 
-def plan_place(node: Node, instance: str) -> Place | None:
+def plan_instance(node: Node, instance: str) -> SetInstance | None:
     """What slurmctld is told of the machine, empty where that is not known. By itself it keeps that of a node's first registration,
     unless a later one has none (26.05.5)."""
-    return Place(instance) if instance and node.instance != instance else None
+    return SetInstance(instance) if instance and node.instance != instance else None
 
 
 def plan_remark(node: Node, remark: str) -> Remark | None:

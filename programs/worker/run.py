@@ -25,9 +25,8 @@ from slurm.states import waits_for_power
 from . import launches
 from .gpus import Gpu, GpuError, compare, compare_sockets, describe, read_sockets
 from .gpus import read as read_gpus
-from .mig import MigError
-from .mig import place as place_instances
-from .plan import Drain, Lift, Restart, SetDown, needs_boot, plan_gpus, plan_place, plan_remark, plan_settle, plan_watch
+from .mig import MigError, make_devices
+from .plan import Drain, Lift, Restart, SetDown, needs_boot, plan_gpus, plan_instance, plan_remark, plan_settle, plan_watch
 from .port import hold
 from .prepare import PrepareError, prepare
 from .settings import DeclaredGpus, from_json
@@ -69,7 +68,7 @@ class Worker:
         controller: str,
         is_elastic: bool,
         gpus: DeclaredGpus | None = None,
-        is_checked_first: bool = False,
+        has_checks_before_jobs: bool = False,
         instance: str = "",
     ) -> None:
         self._name = name
@@ -78,7 +77,7 @@ class Worker:
         self._server = f"{controller}:{ports.SLURMCTLD}"
         self._is_elastic = is_elastic
         self._gpus = gpus
-        self._is_checked_first = is_checked_first
+        self._has_checks_before_jobs = has_checks_before_jobs
         self._is_to_restart = False
         self._started_at = 0.0
         self._signals = Signals(has_children=True)
@@ -158,12 +157,12 @@ class Worker:
             try:
                 # slurmd has not fetched the files for clients yet.
                 reading = read(self._name, self._server)
-                change = plan_settle(reading.node, fault, self._is_checked_first) if reading.node else None
+                change = plan_settle(reading.node, fault, self._has_checks_before_jobs) if reading.node else None
                 is_settled = change is None or (tries == _MOST_TRIES and not isinstance(change, Drain))
                 if reading.node and not fault and is_settled:
                     self._tell_sockets(reading.node, reading)
-                    if place := plan_place(reading.node, self._instance):
-                        write(self._name, place, reading, self._server)
+                    if set_instance := plan_instance(reading.node, self._instance):
+                        write(self._name, set_instance, reading, self._server)
                     return reading.node
                 if change:
                     write(self._name, change, reading, self._server)
@@ -190,14 +189,14 @@ class Worker:
             found, devices = read_gpus(self._gpus)
         except (GpuError, OSError) as error:
             return f"the driver does not tell which GPUs there are: {error}"
-        return describe(compare(self._gpus, found, devices)) or self._place_instances(found)
+        return describe(compare(self._gpus, found, devices)) or self._make_devices(found)
 
-    def _place_instances(self, found: tuple[Gpu, ...]) -> str:
+    def _make_devices(self, found: tuple[Gpu, ...]) -> str:
         """Makes the device files that gres.conf has for instances of MIG, before slurmd looks for them; says why, where that fails."""
         if self._gpus is None or not self._gpus.profiles:
             return ""
         try:
-            place_instances([each for gpu in found for each in gpu.instances], self._gpus.profiles, self._gpus.is_simulated)
+            make_devices([each for gpu in found for each in gpu.instances], self._gpus.profiles, self._gpus.is_simulated)
         except (MigError, OSError) as error:
             return f"the instances of MIG cannot be handed out: {error}"
         return ""
@@ -284,7 +283,7 @@ def _done(change: Drain | Lift | SetDown) -> str:
     match change:
         case Drain(reason) if reason.startswith(reasons.GPUS):
             return f"drained the node: {reason}"
-        case Drain(reason) if reason.startswith(reasons.ADMISSION):
+        case Drain(reason) if reason.startswith(reasons.BEFORE_JOBS):
             return f"drained the node until health checks have passed: {reason}"
         case Drain(reason):
             return f"registering cleared the reason of the drain; wrote it back: {reason}"
@@ -349,9 +348,9 @@ def main() -> int:
     controller = os.environ[variables.SLURMCTLD]
     declared, is_simulated = os.environ.get(variables.DECLARED_GPUS), os.environ.get(variables.SIMULATED_GPUS, "0") != "0"
     gpus = from_json(declared, is_simulated) if declared else None
-    is_elastic, is_checked_first = (bool(os.environ.get(name)) for name in (variables.ELASTIC, variables.CHECKED_FIRST))
+    is_elastic, has_checks_before_jobs = (bool(os.environ.get(name)) for name in (variables.ELASTIC, variables.CHECKS_BEFORE_JOBS))
     machine = instance(os.environ.get(variables.MACHINE, ""), _boot())
-    worker = Worker(os.uname().nodename, controller, is_elastic, gpus, is_checked_first, machine)
+    worker = Worker(os.uname().nodename, controller, is_elastic, gpus, has_checks_before_jobs, machine)
     # In this process: a container of its own for munged takes a third of the CPU time that it takes to start a worker.
     munged = Munged(say, controller, float(os.environ.get(variables.KEY_LATEST_S) or LATEST_S))
 

@@ -9,7 +9,7 @@ from slurm.commands import SlurmError, call
 from slurm.records import record
 from slurm.scontrol import AnswerError, Node, read_nodes
 
-from .plan import Drain, Lift, Place, Remark, SetDown
+from .plan import Drain, Lift, Remark, SetDown, SetInstance
 
 _CALL_S = 10
 _FRESH_S = 5
@@ -35,7 +35,7 @@ def read(name: str, server: str = "") -> Reading:
     return Reading(nodes.get(name), asked_at)
 
 
-def write(name: str, change: Drain | Lift | Place | Remark | SetDown, reading: Reading, server: str = "") -> None:
+def write(name: str, change: Drain | Lift | SetInstance | Remark | SetDown, reading: Reading, server: str = "") -> None:
     """Makes one change that was decided from this reading. Raises SlurmError, for a reading too old to stand on as well."""
     age_s = time.monotonic() - reading.asked_at
     if age_s > _FRESH_S:
@@ -47,7 +47,7 @@ def write(name: str, change: Drain | Lift | Place | Remark | SetDown, reading: R
             words = ["State=DOWN", f"Reason={reason}"]
         case Lift():
             words = ["State=UNDRAIN"]
-        case Place(instance):
+        case SetInstance(instance):
             words = [f"InstanceId={instance}"]
         case Remark(text):
             words = [f"Comment={text}"]

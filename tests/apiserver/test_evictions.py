@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from controllers.nodeset.pods import build_disruption_budget, build_pod
-from controllers.nodeset.structs import NodeSet
+from controllers.nodeset.structs import NodeSetObject
 from names import labels, writers
 from tests.apiserver.server import ApiServer, run_process
 from tests.patience import patience
@@ -30,7 +30,7 @@ class Workers:
         server.make_namespace(self.namespace)
         spec = {"cluster": "dev", "template": {"spec": {"containers": [{"name": "slurmd", "image": "a"}]}}, **size}
         about = {"apiVersion": "slipway.dev/v1alpha1", "kind": "NodeSet", "metadata": {"name": "gpu"}}
-        self.nodeset = msgspec.convert(server.post(SETS.format(self.namespace), {**about, "spec": spec}), NodeSet)
+        self.nodeset = msgspec.convert(server.post(SETS.format(self.namespace), {**about, "spec": spec}), NodeSetObject)
 
     def start(self, ordinal: int, busy: bool = True, status: dict[str, Any] = READY) -> None:
         pods, manifest = f"/api/v1/namespaces/{self.namespace}/pods", build_pod(self.nodeset, ordinal)

@@ -38,7 +38,7 @@ def restored(stack: DevStack) -> Iterator[None]:
     stack.forget_repairs("gpu")
     yield
     stack.undeclare_repairs("gpu")
-    patch(stack, {"template": {"metadata": {"annotations": {annotations.CHECKED_FIRST: None}}}})
+    patch(stack, {"template": {"metadata": {"annotations": {annotations.CHECKS_BEFORE_JOBS: None}}}})
     stack.slipway("up", "--force-conflicts")  # takes back the fields that kubectl has changed, and owns them again
     stack.resume_guard("nodeset/gpu")
     stack.slurm("scontrol update NodeName=gpu-[0-1] Extra={}")
@@ -78,7 +78,7 @@ def test_new_pod_takes_no_job_before_its_machine_has_passed_the_check(stack: Dev
     containers = stack.get("nodeset", "gpu")["spec"]["template"]["spec"]["containers"]
     [slurmd] = [each for each in containers if each["name"] == "slurmd"]
     slurmd["env"].append({"name": "SLIPWAY_CHECKED_FIRST", "value": "1"})
-    template = {"metadata": {"annotations": {annotations.CHECKED_FIRST: "true"}}, "spec": {"containers": containers}}
+    template = {"metadata": {"annotations": {annotations.CHECKS_BEFORE_JOBS: "true"}}, "spec": {"containers": containers}}
     checks = {"checkJobs": ["memory"], "checksBeforeJobs": ["memory"]}
     patch(stack, {**checks, "template": template, "updateStrategy": {"type": "OnDelete"}})
     stack.kubectl("delete", "pod", "gpu-1", "--wait=false")

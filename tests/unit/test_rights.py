@@ -52,7 +52,7 @@ async def use_of_lists(cluster: Cluster) -> None:
     cluster.declare(replicas=0)
     cluster.server.patch(NODESETS, KEY, {"metadata": {"annotations": {annotations.DECLARED_IN: meta["name"]}}})
     process = cluster.process
-    looking = DeclaredSets(process.nodesets, process.places, process.api, Writer(process.api), SYSTEM)
+    looking = DeclaredSets(process.nodesets, process.pins, process.api, Writer(process.api), SYSTEM)
     await process.caught_up()
     await looking.look()
     await cluster.rounds(3)

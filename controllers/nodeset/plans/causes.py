@@ -10,9 +10,8 @@ from controllers.nodeset.check_jobs import job_name
 from controllers.nodeset.drivers import OTHER_DRIVER
 from controllers.nodeset.inherited import find_inherited
 from controllers.nodeset.observed import Observed
-from controllers.nodeset.plans import kill_drains
 from controllers.nodeset.pods import node_name
-from controllers.nodeset.structs import NodeSet
+from controllers.nodeset.structs import NodeSetObject, RemedyPolicy
 from controllers.nodeset.workers import Worker
 from names import annotations
 from slurm.causes import REQUESTED_CAUSE, Cause, Kind, Wish, in_order
@@ -39,13 +38,18 @@ from slurm.times import read_time
 CONTROLLER = "NodeSet controller"
 SLURM_ADMINISTRATOR = "administrator of Slurm"
 KUBERNETES_ADMINISTRATOR = "administrator of Kubernetes"
+CHECK_CAUSE = "check/"
+"""How the causes begin that health checks have found; the name of the check follows."""
+KILL_FAILED_CAUSE = "kill-task-failed"
+"""Slurm has drained the node, as processes of a job did not end (`Kill task failed`)."""
+KILL_FAILED_KIND: Kind = "node"
 _LOST = ("machine-not-ready", "down")
 """Causes that drain no node, and that a repair ends all the same."""
 _LONGEST = 500
 """Characters of evidence: texts of others have no limit."""
 
 
-def find_causes_of(nodeset: NodeSet, observed: Observed, plan_reasons: Mapping[int, str]) -> dict[int, tuple[Cause, ...]]:
+def find_causes_of(nodeset: NodeSetObject, observed: Observed, plan_reasons: Mapping[int, str]) -> dict[int, tuple[Cause, ...]]:
     """The causes of each node that has any, by ordinal, the most urgent first. None is known while Slurm is silent.
 
     `plan_reasons` are the reasons of the controller's own drains, as the plan decided about them.
@@ -58,7 +62,7 @@ def find_causes_of(nodeset: NodeSet, observed: Observed, plan_reasons: Mapping[i
     return {ordinal: causes for ordinal, causes in causes_of.items() if causes}
 
 
-def find_faults(nodeset: NodeSet, observed: Observed, worker: Worker, kinds: Collection[Kind]) -> dict[str, Wish]:
+def find_faults(nodeset: NodeSetObject, observed: Observed, worker: Worker, kinds: Collection[Kind]) -> dict[str, Wish]:
     """What each cause of these kinds that a repair may end asks for, by its name."""
     return faults_among(_causes(nodeset, observed, worker, ""), kinds)
 
@@ -76,20 +80,20 @@ def rfc3339(at: float) -> str:
         return ""
 
 
-def _causes(nodeset: NodeSet, observed: Observed, worker: Worker, reason: str) -> Iterable[Cause]:
+def _causes(nodeset: NodeSetObject, observed: Observed, worker: Worker, reason: str) -> Iterable[Cause]:
     name = node_name(nodeset.metadata.name, worker.ordinal)
     yield from _own(nodeset, worker, reason)
     yield from _of_machine(observed, worker)
     yield from _of_pod(nodeset, worker)
-    inherited = {f"check/{name}": failure for name, failure in find_inherited(observed, worker).items()}
+    inherited = {f"{CHECK_CAUSE}{name}": failure for name, failure in find_inherited(observed, worker).items()}
     for cause in _of_checks(nodeset, worker):
         yield _inherited(nodeset, worker, cause, inherited[cause.name]) if cause.name in inherited else cause
-    yield from _of_admission(nodeset, observed, worker)
+    yield from _of_checks_before_jobs(nodeset, observed, worker)
     yield from _of_others(nodeset, name, worker)
     yield from _down(nodeset, worker, name)
 
 
-def _own(nodeset: NodeSet, worker: Worker, reason: str) -> Iterable[Cause]:
+def _own(nodeset: NodeSetObject, worker: Worker, reason: str) -> Iterable[Cause]:
     """Why the controller itself takes the worker away; after that, until the next pod is up, why it did."""
     since = "" if worker.drained_at is None else rfc3339(worker.drained_at)
     is_over = not reason and worker.has_our_drain and not (worker.pod is not None and worker.pod.ready and not worker.pod.terminating)
@@ -111,7 +115,7 @@ def _own(nodeset: NodeSet, worker: Worker, reason: str) -> Iterable[Cause]:
         yield Cause("update", "maintenance", CONTROLLER, evidence, CONTROLLER, after, since=since)
 
 
-def _departure(nodeset: NodeSet) -> str:
+def _departure(nodeset: NodeSetObject) -> str:
     """How a pod goes, and what becomes of its jobs."""
     drain = nodeset.spec.drain
     gone = "Its pod is deleted once its jobs have ended."
@@ -147,7 +151,7 @@ def _of_machine(observed: Observed, worker: Worker) -> Iterable[Cause]:
         yield Cause(cause.name, cause.kind, "Kubernetes", evidence, owner, after, cause.wish, _second_of(cause.since))
 
 
-def _of_pod(nodeset: NodeSet, worker: Worker) -> Iterable[Cause]:
+def _of_pod(nodeset: NodeSetObject, worker: Worker) -> Iterable[Cause]:
     """Why the pod itself has drained its node, or asks for that."""
     if worker.gpu_fault:
         after = "slurmd waits until the GPUs are those of the config. Repair the machine, or correct gpus in the stack file."
@@ -162,7 +166,7 @@ def _of_pod(nodeset: NodeSet, worker: Worker) -> Iterable[Cause]:
         yield Cause("pod-stopping", "maintenance", "worker", "its pod was asked to stop", CONTROLLER, after, since=_reason_at(worker))
 
 
-def _of_checks(nodeset: NodeSet, worker: Worker) -> Iterable[Cause]:
+def _of_checks(nodeset: NodeSetObject, worker: Worker) -> Iterable[Cause]:
     """What health checks have found and not seen mended; if that cannot be read, the reason of the drain."""
     node = worker.node
     if node is None:
@@ -185,10 +189,10 @@ def _of_checks(nodeset: NodeSet, worker: Worker) -> Iterable[Cause]:
             after = "Each minute a job of Slurm's own user is tried there, once the node has no other job. slurmd's log has the cause."
         wish = failure.wish if failure.drains else "none"
         since = _second_of(failure.since)
-        yield Cause(f"check/{name}", failure.kind, source, _cut(failure.found), source, _told(nodeset, failure) + after, wish, since)
+        yield Cause(f"{CHECK_CAUSE}{name}", failure.kind, source, _cut(failure.found), source, _told(nodeset, failure) + after, wish, since)
 
 
-def _told(nodeset: NodeSet, failure: Failure) -> str:
+def _told(nodeset: NodeSetObject, failure: Failure) -> str:
     """What a failure does to its node, where that is not a drain alone."""
     if failure.wish == "none":
         return "It drains no node: its wish is none. "
@@ -201,9 +205,9 @@ def _told(nodeset: NodeSet, failure: Failure) -> str:
     return f"Its wish cannot be met, as the node set has no remedies for such faults: have the machine {done} by hand. "
 
 
-def _inherited(nodeset: NodeSet, worker: Worker, cause: Cause, failure: Failure) -> Cause:
+def _inherited(nodeset: NodeSetObject, worker: Worker, cause: Cause, failure: Failure) -> Cause:
     """What a check has found on another machine: no fault of this one, and no repair begins for it."""
-    name, machine = cause.name.removeprefix("check/"), (worker.pod.machine if worker.pod is not None else None) or "its machine"
+    name, machine = cause.name.removeprefix(CHECK_CAUSE), (worker.pod.machine if worker.pod is not None else None) or "its machine"
     evidence = _cut(f"not looked for on {machine} yet; on {read_instance(failure.machine)[0]}, where the node was before: {failure.found}")
     after = f"The drain is lifted once {name} has passed on {machine}."
     if name in nodeset.spec.check_jobs:
@@ -212,8 +216,8 @@ def _inherited(nodeset: NodeSet, worker: Worker, cause: Cause, failure: Failure)
     return Cause(cause.name, "maintenance", cause.source, evidence, cause.owner, after, cause.wish, cause.since)
 
 
-def _of_admission(nodeset: NodeSet, observed: Observed, worker: Worker) -> Iterable[Cause]:
-    missing, pod = observed.unchecked.get(worker.ordinal, ()), worker.pod
+def _of_checks_before_jobs(nodeset: NodeSetObject, observed: Observed, worker: Worker) -> Iterable[Cause]:
+    missing, pod = observed.checks_before_jobs.get(worker.ordinal, ()), worker.pod
     if missing and pod is not None:
         space, job = nodeset.metadata.namespace, job_name(nodeset.spec.cluster, missing[0])
         after = f"The drain is lifted once all checks have passed, one after another. See: kubectl -n {space} logs --follow job/{job}"
@@ -221,7 +225,7 @@ def _of_admission(nodeset: NodeSet, observed: Observed, worker: Worker) -> Itera
         yield Cause("admission", "maintenance", CONTROLLER, evidence, CONTROLLER, after, since=rfc3339(pod.created_at))
 
 
-def _of_others(nodeset: NodeSet, name: str, worker: Worker) -> Iterable[Cause]:
+def _of_others(nodeset: NodeSetObject, name: str, worker: Worker) -> Iterable[Cause]:
     """A drain or DOWN of somebody else; Slurm itself drains a node that has less than slurm.conf says, or where a job does not end."""
     node = worker.node
     if node is None or not worker.has_foreign_drain or is_check(node.reason):
@@ -231,11 +235,12 @@ def _of_others(nodeset: NodeSet, name: str, worker: Worker) -> Iterable[Cause]:
     verb = "resume" if "DOWN" in node.state.flags else "undrain"  # UNDRAIN leaves DOWN in place (measured on 26.05)
     after = f"The node is left alone. Lift with: scontrol update nodename={name} state={verb}"
     if worker.has_kill_drain:
-        wish = kill_drains.wish_of(nodeset.spec.remedies)
+        policy = nodeset.spec.remedies
         evidence = f"{evidence}: slurmd could not end the processes of a job"
-        if nodeset.spec.remedies is not None and kill_drains.KIND in nodeset.spec.remedies.causes:
+        if policy is not None and KILL_FAILED_KIND in policy.causes:
             after = "The drain is lifted once a step of the repair has ended them."
-        yield Cause(kill_drains.CAUSE, kill_drains.KIND, "slurmd", evidence, SLURM_ADMINISTRATOR, after, wish, _reason_at(worker))
+        wish, since = _kill_failed_wish(policy), _reason_at(worker)
+        yield Cause(KILL_FAILED_CAUSE, KILL_FAILED_KIND, "slurmd", evidence, SLURM_ADMINISTRATOR, after, wish, since)
     elif is_automatic(reason) and node.reason_by in ("", *SLURM_USERS):
         yield Cause("slurmctld", "node", "slurmctld", evidence, SLURM_ADMINISTRATOR, after, since=_reason_at(worker))
     else:
@@ -243,7 +248,15 @@ def _of_others(nodeset: NodeSet, name: str, worker: Worker) -> Iterable[Cause]:
         yield Cause("administrator", "administrator", source, evidence, SLURM_ADMINISTRATOR, after, since=_reason_at(worker))
 
 
-def _down(nodeset: NodeSet, worker: Worker, name: str) -> Iterable[Cause]:
+def _kill_failed_wish(policy: RemedyPolicy | None) -> Wish:
+    """What the cause asks for: the first step of the policy on the machine, as a pod whose processes do not end may not end either."""
+    for step in policy.steps if policy is not None else ():
+        if step != "RecreatePod":
+            return "reboot" if step == "RebootMachine" else "replace"
+    return "drain"
+
+
+def _down(nodeset: NodeSetObject, worker: Worker, name: str) -> Iterable[Cause]:
     """DOWN by Slurm itself: nobody has set it, or Slurm has added its reason to that of others."""
     node = worker.node
     if node is None or "DOWN" not in node.state.flags:

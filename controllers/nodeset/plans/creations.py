@@ -1,11 +1,11 @@
 """Which missing pods are created now. Pure; part of `plan`."""
 
 from controllers.nodeset.observed import Observed
-from controllers.nodeset.structs import NodeSet
+from controllers.nodeset.structs import NodeSetObject
 from controllers.nodeset.workers import Worker
 
 
-def plan_creations(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) -> tuple[int, ...]:
+def plan_creations(nodeset: NodeSetObject, observed: Observed, wanted: frozenset[int]) -> tuple[int, ...]:
     """Ordinals to create pods for, those that a job waits for first, no more on their way at once than the set allows.
 
     A pod that has had its time to come up does not count as on its way: five hundred lost machines must not keep all others from starting.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from controllers.nodeset.observed import Observed
-from controllers.nodeset.structs import NodeSet
+from controllers.nodeset.structs import NodeSetObject
 from controllers.nodeset.workers import NodeJob, Worker, in_order
 
 JOBS_SOON_S = 5.0
@@ -34,7 +34,7 @@ class Deadlines:
 
 
 def plan_deadlines(
-    nodeset: NodeSet,
+    nodeset: NodeSetObject,
     observed: Observed,
     leaving: Collection[int],
     drained_at: Mapping[int, float],
@@ -67,7 +67,7 @@ def plan_deadlines(
     )
 
 
-def _time_left_s(nodeset: NodeSet, worker: Worker, since: float | None, now: float) -> float:
+def _time_left_s(nodeset: NodeSetObject, worker: Worker, since: float | None, now: float) -> float:
     """Seconds that the jobs of a drained worker still have, by our own clock; infinite without a deadline, or without jobs."""
     deadline = nodeset.spec.drain.deadline_seconds
     if deadline is None or since is None or not (worker.has_our_drain or worker.has_check_drain) or worker.may_go:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Set
 from dataclasses import dataclass
 
 from controllers.nodeset.observed import Observed
-from controllers.nodeset.structs import NodeSet, UpdateStrategy
+from controllers.nodeset.structs import NodeSetObject, UpdateStrategy
 from controllers.nodeset.workers import Worker
 
 
@@ -18,7 +18,7 @@ class Deletions:
     """Pods without a machine that are not wanted, or of an older template. Each may go as long as it has not changed since it was read."""
 
 
-def plan_deletions(nodeset: NodeSet, observed: Observed, leaving: Set[int], unbound: Collection[int]) -> Deletions:
+def plan_deletions(nodeset: NodeSetObject, observed: Observed, leaving: Set[int], unbound: Collection[int]) -> Deletions:
     """The pods to delete; of each kind no more at once than the set may have in flight."""
     free = sorted(observed.pods.keys() - unbound)
     free = [ordinal for ordinal in free if _may_be_deleted(nodeset, observed.worker(ordinal), ordinal in leaving)]
@@ -36,7 +36,7 @@ def find_unbound(strategy: UpdateStrategy, observed: Observed, wanted: frozenset
     return frozenset(ordinal for ordinal, pod in observed.pods.items() if pod.is_unbound and ordinal not in staying)
 
 
-def _may_be_deleted(nodeset: NodeSet, worker: Worker, leaves: bool) -> bool:
+def _may_be_deleted(nodeset: NodeSetObject, worker: Worker, leaves: bool) -> bool:
     pod = worker.pod
     if pod is None or pod.terminating:
         return False
@@ -44,7 +44,7 @@ def _may_be_deleted(nodeset: NodeSet, worker: Worker, leaves: bool) -> bool:
     return pod.finished or (leaves and (worker.may_go or _is_struck_off(nodeset, worker)))
 
 
-def _is_struck_off(nodeset: NodeSet, worker: Worker) -> bool:
+def _is_struck_off(nodeset: NodeSetObject, worker: Worker) -> bool:
     """True when Slurm answers, does not know the node, and should not: it may have read its files without the node as its last job ended.
 
     Slurm has ended all jobs there by then, and the pod's stop hook looks for steps that run.

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from controllers.nodeset.observed import Observed
-from controllers.nodeset.structs import NodeSet
+from controllers.nodeset.structs import NodeSetObject
 
 
 @dataclass(frozen=True)
@@ -18,14 +18,14 @@ class Disks:
     """Ordinals that were scaled in, and whose claims go as the set says so."""
 
 
-def plan_disks(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) -> Disks:
+def plan_disks(nodeset: NodeSetObject, observed: Observed, wanted: frozenset[int]) -> Disks:
     """What to do about claims. No claim is deleted while Slurm is silent, or the set itself is being deleted: see `writes.finalizers`."""
     create = () if nodeset.metadata.deletion_timestamp is not None else tuple(sorted(observed.claims.missing & wanted))
     ending = tuple(sorted((observed.claims.ending & wanted) - observed.pods.keys()))
     return Disks(create, ending, () if observed.nodes is None else _scaled_in(nodeset, observed, wanted))
 
 
-def _scaled_in(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) -> tuple[int, ...]:
+def _scaled_in(nodeset: NodeSetObject, observed: Observed, wanted: frozenset[int]) -> tuple[int, ...]:
     """Ordinals that the set has shrunk past, once it has shrunk. A node that only sleeps is none of them: Slurm may wake it at any time.
 
     While the whole set is being deleted nothing is scaled in: `whenDeleted` alone says what becomes of the claims then.

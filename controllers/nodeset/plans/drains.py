@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controllers.nodeset.observed import Observed
-from controllers.nodeset.plans.admission import waits_for_checks
-from controllers.nodeset.plans.kill_drains import is_mended
-from controllers.nodeset.structs import NodeSet
+from controllers.nodeset.repairs import RepairPlan
+from controllers.nodeset.structs import NodeSetObject
 from controllers.nodeset.workers import Worker, WorkerPod
 from slurm.reasons import (
-    ADMISSION,
+    BEFORE_JOBS,
     DELETE,
     NODESET,
     REMEDY,
@@ -48,16 +47,20 @@ class Drains:
         return bool(self.drain or self.undrain)
 
 
-def find_causes(nodeset: NodeSet, observed: Observed, wanted: frozenset[int], leaving: Mapping[int, str]) -> dict[int, str]:
+def find_causes(
+    nodeset: NodeSetObject, observed: Observed, wanted: frozenset[int], leaving: Mapping[int, str], repairs: RepairPlan
+) -> dict[int, str]:
     """Which nodes should have a drain of ours, and why, by ordinal. `leaving` gives the reason of each worker that leaves."""
     causes = {
-        worker.ordinal: _cause(nodeset, observed, worker, wanted, leaving) for worker in observed.workers() if worker.node is not None
+        worker.ordinal: _cause(nodeset, observed, worker, wanted, leaving, worker.ordinal in repairs.before_jobs)
+        for worker in observed.workers()
+        if worker.node is not None
     }
     return {ordinal: reason for ordinal, reason in causes.items() if reason and ordinal not in observed.pods_taken}
 
 
 def plan_drains(
-    nodeset: NodeSet, observed: Observed, wanted: frozenset[int], causes: Mapping[int, str], is_systemic: bool = False
+    nodeset: NodeSetObject, observed: Observed, wanted: frozenset[int], causes: Mapping[int, str], repairs: RepairPlan
 ) -> Drains:
     """What to drain and what to lift.
 
@@ -77,7 +80,7 @@ def plan_drains(
         elif worker.has_check_drain and (fault or worker.node.failures is None):
             if fault and _has_other_reason(worker, fault):
                 drain.setdefault(fault, []).append(worker.ordinal)
-        elif reason == REMEDY and is_mended(nodeset, observed, worker):
+        elif reason == REMEDY and worker.ordinal in repairs.mended:
             drain.setdefault(reason, []).append(worker.ordinal)  # Slurm's own drain is answered, and checks have to pass yet
             drained_at[worker.ordinal] = observed.now
         elif reason and worker.has_foreign_drain and not worker.has_check_drain:
@@ -86,7 +89,7 @@ def plan_drains(
         elif reason and _is_to_be_drained(worker, reason):
             drain.setdefault(reason, []).append(worker.ordinal)
             drained_at[worker.ordinal] = observed.now  # the record may still be that of an earlier drain
-        elif not reason and _may_be_lifted(nodeset, observed, worker, wanted):
+        elif not reason and _may_be_lifted(nodeset, observed, worker, wanted, worker.ordinal in repairs.mended):
             if fault:
                 drain.setdefault(fault, []).append(worker.ordinal)  # without a record: no worker leaves for that
             else:
@@ -95,13 +98,13 @@ def plan_drains(
                     drained_at[worker.ordinal] = observed.drained_at.get(worker.ordinal, observed.now)
         elif worker.has_own_drain:  # that of a stop hook, too: its reason may be lost in the same way
             drained_at[worker.ordinal] = observed.drained_at.get(worker.ordinal, observed.now)
-        elif fault and not reason and not is_systemic and _is_open(worker):
+        elif fault and not reason and not repairs.is_systemic and _is_open(worker):
             drain.setdefault(fault, []).append(worker.ordinal)
     by_reason = {reason: tuple(drain[reason]) for reason in sorted(drain)}
     return Drains(by_reason, tuple(undrain), drained_at, bool(observed.drained_at.keys() - drained_at.keys()))
 
 
-def is_served(nodeset: NodeSet, ordinal: int, wanted: frozenset[int]) -> bool:
+def is_served(nodeset: NodeSetObject, ordinal: int, wanted: frozenset[int]) -> bool:
     """True for an ordinal that gets a pod when Slurm wants its node: any below `max` in an elastic set, a wanted ordinal in a fixed set."""
     if nodeset.metadata.deletion_timestamp is not None:
         return False
@@ -109,7 +112,9 @@ def is_served(nodeset: NodeSet, ordinal: int, wanted: frozenset[int]) -> bool:
     return ordinal < min(spec.max, spec.node_count) if spec.max is not None else ordinal in wanted
 
 
-def _cause(nodeset: NodeSet, observed: Observed, worker: Worker, wanted: frozenset[int], leaving: Mapping[int, str]) -> str:
+def _cause(
+    nodeset: NodeSetObject, observed: Observed, worker: Worker, wanted: frozenset[int], leaving: Mapping[int, str], waits_before_jobs: bool
+) -> str:
     """Why the node should have a drain of ours; empty when it should have none."""
     if not is_served(nodeset, worker.ordinal, wanted) or (worker.pod is None and worker.ordinal in observed.taken):
         if worker.ordinal in observed.on_their_way:
@@ -121,16 +126,15 @@ def _cause(nodeset: NodeSet, observed: Observed, worker: Worker, wanted: frozens
     pod = worker.pod
     if pod is None or pod.terminating:
         return ""
-    is_awaited = waits_for_checks(observed, worker)
     if worker.is_off:
         # A node that is off takes no job, so nothing is drained for the time until its pod is gone. What is drained stays so until then: a
         # node that is woken keeps its pod, and one that waits for checks may register at any moment.
         reason_of_others = _for_others(observed, pod) if worker.is_draining else ""
-        return reason_of_others or (ADMISSION if worker.is_draining and is_awaited else "")
+        return reason_of_others or (BEFORE_JOBS if worker.is_draining and waits_before_jobs else "")
     if worker.ordinal in leaving:
         return leaving[worker.ordinal]
     is_known = pod.machine is not None and pod.machine in observed.machines
-    return _for_others(observed, pod) or (ADMISSION if is_awaited and is_known else "")
+    return _for_others(observed, pod) or (BEFORE_JOBS if waits_before_jobs and is_known else "")
 
 
 def _for_others(observed: Observed, pod: WorkerPod) -> str:
@@ -163,7 +167,7 @@ def _is_to_be_drained(worker: Worker, reason: str) -> bool:
         return may_be_drained(node.state)
     if is_of_machine(reason) or reason.startswith(REQUESTED):
         return written(node.reason) != reason and (worker.has_our_drain or worker.is_kept_out or worker.has_check_drain)
-    if awaits_checks(reason) and (worker.has_our_drain or worker.has_admission_drain):
+    if awaits_checks(reason) and (worker.has_our_drain or worker.has_before_jobs_drain):
         return written(node.reason) != reason  # checks look only at nodes that wait for them
     return worker.is_kept_out or worker.has_lost_reason or worker.has_check_drain
 
@@ -182,11 +186,11 @@ def _needs_their_drain(worker: Worker, reason: str) -> bool:
     return leaves and not worker.is_draining and not worker.may_go and worker.node is not None and may_be_drained(worker.node.state)
 
 
-def _may_be_lifted(nodeset: NodeSet, observed: Observed, worker: Worker, wanted: frozenset[int]) -> bool:
+def _may_be_lifted(nodeset: NodeSetObject, observed: Observed, worker: Worker, wanted: frozenset[int], is_mended: bool) -> bool:
     """True for a drain whose cause is gone: the pod was replaced or is wanted again, Slurm may wake the elastic node again, or no check
     fails."""
     pod = worker.pod
-    if not worker.has_own_drain and not worker.has_check_drain and not is_mended(nodeset, observed, worker):
+    if not worker.has_own_drain and not worker.has_check_drain and not is_mended:
         return False
     if pod is None:
         # slurmctld's sidecar drains nodes that are off before it removes them, and may end before it does. And a pod that stopped has

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from controllers.nodeset.observed import Observed
-from controllers.nodeset.structs import NodeSet
+from controllers.nodeset.structs import NodeSetObject
 from controllers.nodeset.workers import Worker, ordinals_of
 
 GHOST_S = 60.0
@@ -26,7 +26,7 @@ class Ghosts:
     """How many of the busy pods are deleted at a time; 0 where there are none."""
 
 
-def find_ghosts(nodeset: NodeSet, observed: Observed, wanted: frozenset[int], outdated: list[Worker]) -> Ghosts:
+def find_ghosts(nodeset: NodeSetObject, observed: Observed, wanted: frozenset[int], outdated: list[Worker]) -> Ghosts:
     """The ghosts of a set; of those that may have jobs, a few at a time. A set that is being deleted has none: all its pods go.
 
     Those of an elastic set have to go: only a new slurmd registers from there. In a fixed set slurmd restarts by itself, and only

@@ -4,7 +4,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from controllers.nodeset.observed import Observed
-from controllers.nodeset.structs import NodeSet
+from controllers.nodeset.structs import NodeSetObject
 from controllers.nodeset.workers import Worker
 from slurm.states import is_released_by_resume
 
@@ -24,7 +24,7 @@ class Resumes:
         return bool(self.resume or self.release)
 
 
-def plan_resumes(nodeset: NodeSet, observed: Observed, drained: Set[int]) -> Resumes:
+def plan_resumes(nodeset: NodeSetObject, observed: Observed, drained: Set[int]) -> Resumes:
     """What to resume and to release. A node in `drained` should be drained, or is about to be, and is left alone: RESUME lifts a drain."""
     if not nodeset.spec.is_elastic:
         return Resumes()

@@ -6,7 +6,7 @@ from math import inf
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plans.wanted import scale_in_order
 from controllers.nodeset.pods import revision
-from controllers.nodeset.structs import NodeSet, UpdateStrategy
+from controllers.nodeset.structs import NodeSetObject, UpdateStrategy
 from controllers.nodeset.workers import Worker, ordinals_of
 
 
@@ -52,7 +52,7 @@ def describe_roll(
     )
 
 
-def find_outdated(nodeset: NodeSet, observed: Observed, wanted: frozenset[int]) -> list[Worker]:
+def find_outdated(nodeset: NodeSetObject, observed: Observed, wanted: frozenset[int]) -> list[Worker]:
     """Wanted workers whose pods are made from an older template."""
     current = revision(nodeset.spec)
     workers = ((worker, worker.pod) for worker in observed.workers() if worker.pod is not None and worker.ordinal in wanted)
@@ -115,10 +115,10 @@ def budget_of(strategy: UpdateStrategy, wanted: int) -> int:
 
 def _is_unavailable(strategy: UpdateStrategy, observed: Observed, worker: Worker) -> bool:
     pod = worker.pod
-    is_unchecked = worker.ordinal in observed.unchecked and (worker.is_draining or worker.ordinal in observed.looked_at)
+    waits_before_jobs = worker.ordinal in observed.checks_before_jobs and (worker.is_draining or worker.ordinal in observed.looked_at)
     if worker.has_foreign_drain or worker.is_kept_out or worker.has_remedy_drain:
         return False
-    if pod is None or pod.terminating or not pod.ready or worker.has_our_drain or worker.has_stop_drain or is_unchecked:
+    if pod is None or pod.terminating or not pod.ready or worker.has_our_drain or worker.has_stop_drain or waits_before_jobs:
         return True
     # Recreated and not heard by slurmctld yet: Slurm gives it no job, although its pod is ready.
     return worker.node is not None and (not worker.is_registered or _settles_s(strategy, observed, worker) > 0)

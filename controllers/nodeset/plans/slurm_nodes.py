@@ -10,7 +10,7 @@ import msgspec
 
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plans.causes import rfc3339
-from controllers.nodeset.structs import NodeCause, NodeSet, NodeStateName, SlurmNode, SlurmNodeStatus
+from controllers.nodeset.structs import NodeCause, NodeSetObject, NodeStateName, SlurmNode, SlurmNodeStatus
 from controllers.nodeset.workers import Worker
 from slurm.causes import Cause
 from slurm.states import category
@@ -40,7 +40,7 @@ class SlurmNodes:
 
 
 def plan_slurm_nodes(
-    nodeset: NodeSet,
+    nodeset: NodeSetObject,
     observed: Observed,
     causes: Mapping[int, tuple[Cause, ...]],
     objects: Mapping[int, SlurmNode],
@@ -71,7 +71,9 @@ def plan_slurm_nodes(
     return SlurmNodes({ordinal: shown[ordinal] for ordinal in apply}, tuple(delete), is_cut)
 
 
-def describe(nodeset: NodeSet, observed: Observed, ordinal: int, causes: tuple[Cause, ...], earlier: SlurmNodeStatus) -> SlurmNodeStatus:
+def describe(
+    nodeset: NodeSetObject, observed: Observed, ordinal: int, causes: tuple[Cause, ...], earlier: SlurmNodeStatus
+) -> SlurmNodeStatus:
     """The status of one object. A cause without a time of its own began when `earlier` first had it, else now."""
     worker, now = observed.worker(ordinal), rfc3339(observed.now)
     state = _state(worker)
@@ -117,7 +119,7 @@ def _essence(status: SlurmNodeStatus) -> tuple[str, str, set[tuple[str, str, str
     return status.state, status.machine, {(cause.name, cause.kind, cause.evidence, cause.wish) for cause in status.causes}
 
 
-def _is_outdated(nodeset: NodeSet, new: SlurmNodeStatus, old: SlurmNode | None, written: SlurmNodeStatus | None) -> bool:
+def _is_outdated(nodeset: NodeSetObject, new: SlurmNodeStatus, old: SlurmNode | None, written: SlurmNodeStatus | None) -> bool:
     """True when an object is missing, differs in anything, or would not go with the set."""
     if written is not None and _in_any_order(written) == _in_any_order(new):
         return False

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from controllers.nodeset.observed import Observed
-from controllers.nodeset.structs import NodeSet, NodeSetSpec, Topology
+from controllers.nodeset.structs import NodeSetObject, NodeSetSpec, Topology
 from controllers.nodeset.workers import Machine, Worker
 from slurm.topology import address, block_name, block_place, places_of, tree_place
 
@@ -39,7 +39,7 @@ class Topologies:
         return bool(self.place)
 
 
-def plan_topologies(nodeset: NodeSet, observed: Observed) -> Topologies:
+def plan_topologies(nodeset: NodeSetObject, observed: Observed) -> Topologies:
     """The places and features that nodes should have and do not have."""
     spec = nodeset.spec
     if observed.nodes is None or not (spec.topologies or spec.label_features):

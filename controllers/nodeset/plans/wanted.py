@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 
 from controllers.nodeset.observed import Observed
-from controllers.nodeset.structs import NodeSet
+from controllers.nodeset.structs import NodeSetObject
 from controllers.nodeset.workers import Worker
 from slurm.reasons import SCALE_IN
 from slurm.states import has_jobs, wants_no_pod
 
 
-def plan_wanted(nodeset: NodeSet, observed: Observed) -> frozenset[int]:
+def plan_wanted(nodeset: NodeSetObject, observed: Observed) -> frozenset[int]:
     """The ordinals that should have a pod now. While Slurm is silent no pod that is there becomes unwanted in an elastic set."""
     spec = nodeset.spec
     if nodeset.metadata.deletion_timestamp is not None:

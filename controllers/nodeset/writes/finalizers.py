@@ -6,7 +6,7 @@ import structlog
 
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.rounds import Round
-from controllers.nodeset.structs import NODESETS_WRITTEN, NodeSet
+from controllers.nodeset.structs import NODESETS_WRITTEN, NodeSetObject
 from controllers.nodeset.writes.disks import delete_claims
 from controllers.runtime.errors import Conflict, NotFound
 from names import finalizers
@@ -37,6 +37,6 @@ async def finish(round_: Round, observed: Observed) -> None:
     log.info("set is gone", nodeset=nodeset.metadata.name)
 
 
-def _change(nodeset: NodeSet, wanted: list[str]) -> dict[str, Any]:
+def _change(nodeset: NodeSetObject, wanted: list[str]) -> dict[str, Any]:
     """A patch that is refused where somebody else has changed the set meanwhile."""
     return {"metadata": {"finalizers": wanted or None, "resourceVersion": nodeset.metadata.resource_version}}

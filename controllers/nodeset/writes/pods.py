@@ -10,7 +10,7 @@ from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan
 from controllers.nodeset.rounds import Round
 from controllers.nodeset.writes.disks import create_claims
-from controllers.nodeset.writes.places import places_of
+from controllers.nodeset.writes.pins import pins_of
 from controllers.runtime.errors import ApiError, Conflict
 from controllers.runtime.structs import PODS
 from controllers.runtime.writer import Deletion
@@ -28,8 +28,8 @@ async def create(round_: Round, observed: Observed, plan: Plan) -> None:
     taken, round_.memory.taken = round_.memory.taken, {}
     if not await create_claims(round_, (*plan.disks.create, *plan.create)) or not plan.create:
         return
-    places = places_of(round_, observed)
-    manifests = [build.build_pod(nodeset, ordinal, places.get(ordinal)) for ordinal in plan.create]
+    pins = pins_of(round_, observed)
+    manifests = [build.build_pod(nodeset, ordinal, pins.get(ordinal)) for ordinal in plan.create]
     for name in names:
         world.expectations.expect_created(round_.key, name)
     log.info("making pods", nodeset=nodeset.metadata.name, pods=round_.text(plan.create))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from components import node_set
-from components.check_jobs import CHECKED_FIRST
+from components.check_jobs import CHECKS_BEFORE_JOBS
 from components.labels import Manifest
 from configs.models.cluster import Cluster
 from configs.render.gpu_jobs import FOLDER, HOST_FOLDER
@@ -53,7 +53,7 @@ def test_only_a_set_with_checks_before_jobs_has_pods_that_wait_for_them() -> Non
     waiting = spec("gpu", cluster("dev", {"nodeSets[1].checksBeforeJobs": ["gpu"]}))
     assert {"disk", "gpu"} <= {*waiting["checkJobs"]}
     assert waiting["checksBeforeJobs"] == ["gpu"]
-    assert waiting["template"]["metadata"]["annotations"] == CHECKED_FIRST
+    assert waiting["template"]["metadata"]["annotations"] == CHECKS_BEFORE_JOBS
     [container] = waiting["template"]["spec"]["containers"]
     assert {"name": "SLIPWAY_CHECKED_FIRST", "value": "1"} in container["env"]
     assert "annotations" not in spec()["template"]["metadata"]

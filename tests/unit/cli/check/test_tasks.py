@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from cli.check.facts import Facts, Node, NodeSet, read_facts, set_of
+from cli.check.facts import Facts, Node, NodeSetFacts, read_facts, set_of
 from cli.check.tasks import Result, Row, Task, judge, judge_accounting, judge_missing, plan
 
 ANSWER = """Warning: something that a login file prints
@@ -103,7 +103,7 @@ def test_driver_without_nccl_tests_is_said() -> None:
     assert judge_missing(tasks, {task.name: done(OPEN) for task in tasks}) == []
 
 
-CPU = NodeSet("cpu", "main", (Node("cpu-0", "idle", 0), Node("cpu-1", "idle", 0)), ())
+CPU = NodeSetFacts("cpu", "main", (Node("cpu-0", "idle", 0), Node("cpu-1", "idle", 0)), ())
 HELLO = Task("hello-cpu", "hello on cpu", (), "", nodes=2, node_set=CPU)
 GPUS = Task("gpus-gpu", "GPUs on gpu", (), "", asked=3)
 CONTAINER = Task("container", "container", (), "")
@@ -115,7 +115,7 @@ def done(output: str = "", files: str = "") -> Result:
 
 
 NCCL = {
-    model: Task("nccl-gpu", "NCCL on gpu", (), "", node_set=NodeSet("gpu", "gpu", (Node("gpu-0", "idle", 8, model),), ()), asked=8)
+    model: Task("nccl-gpu", "NCCL on gpu", (), "", node_set=NodeSetFacts("gpu", "gpu", (Node("gpu-0", "idle", 8, model),), ()), asked=8)
     for model in ("h100", "l4", "")
 }
 PERF = """# nThread 1 nGpus 8 minBytes 1073741824 maxBytes 4294967296 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1

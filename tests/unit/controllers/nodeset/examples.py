@@ -8,7 +8,7 @@ import msgspec
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan
 from controllers.nodeset.pods import revision
-from controllers.nodeset.structs import NodeSet, NodeSetSpec, PodTemplate
+from controllers.nodeset.structs import NodeSetObject, NodeSetSpec, PodTemplate
 from controllers.nodeset.workers import NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ObjectMeta
 from slurm.states import node_state
@@ -19,9 +19,9 @@ NOW = 10_000.0
 TEMPLATE = PodTemplate({"nodeSelector": {"slipway.dev/pool": "gpu"}, "containers": [{"name": "slurmd", "image": "a"}]})
 
 
-def nodeset(**spec: Any) -> NodeSet:
+def nodeset(**spec: Any) -> NodeSetObject:
     whole = NodeSetSpec("dev", TEMPLATE, ordinals=None if "max" in spec else 9)
-    return NodeSet(ObjectMeta(name="gpu", namespace="slurm", uid="u", generation=3), msgspec.structs.replace(whole, **spec))
+    return NodeSetObject(ObjectMeta(name="gpu", namespace="slurm", uid="u", generation=3), msgspec.structs.replace(whole, **spec))
 
 
 CURRENT = revision(nodeset().spec)

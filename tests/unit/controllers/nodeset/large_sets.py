@@ -12,7 +12,7 @@ from msgspec.structs import replace as replaced
 from controllers.nodeset.observe import Surroundings, observe
 from controllers.nodeset.observed import Observed, Repair, Repairs
 from controllers.nodeset.plan import Plan
-from controllers.nodeset.plans.places import plan_places
+from controllers.nodeset.plans.pins import plan_pins
 from controllers.nodeset.plans.slurm_nodes import plan_slurm_nodes
 from controllers.nodeset.pods import node_name, revision, selector
 from controllers.nodeset.reconcile import find_causes
@@ -23,7 +23,7 @@ from controllers.nodeset.structs import (
     ClaimTemplate,
     Drain,
     MachineCauseRule,
-    NodeSet,
+    NodeSetObject,
     NodeSetSpec,
     PodTemplate,
     RemedyPolicy,
@@ -50,7 +50,7 @@ from controllers.slurm.snapshot import Snapshot
 from controllers.slurm.structs import Job, Node, Number
 from names import annotations, labels
 from slurm.check_results import FAILED, PASSED, CheckResult, Driver, Failure, with_result
-from slurm.reasons import ADMISSION, CHECK, REMEDY, SCALE_IN, UPDATE
+from slurm.reasons import BEFORE_JOBS, CHECK, REMEDY, SCALE_IN, UPDATE
 
 NOW = 1_800_000_000.0
 _MADE = "2026-12-01T00:00:00Z"
@@ -64,7 +64,7 @@ _DRAINED, _DOWN = ("IDLE", "CLOUD", "DRAIN"), ("DOWN", "CLOUD", "NOT_RESPONDING"
 class LargeSet:
     """What there is of a set. The ordinals of its pods and nodes are those below `size`."""
 
-    nodeset: NodeSet
+    nodeset: NodeSetObject
     pods: tuple[Pod, ...]
     snapshot: Snapshot
     machines: Mapping[str, KubeNode]
@@ -81,20 +81,20 @@ def tell(large: LargeSet, observed: Observed, plan: Plan) -> None:
     causes = find_causes(large.nodeset, observed, plan)
     plan_slurm_nodes(large.nodeset, observed, causes, {}, {}, is_sweep=True)
     build_status(large.nodeset, observed, plan, None, _MADE)
-    places = {ordinal: pod.machine for ordinal, pod in observed.pods.items() if pod.machine is not None}
-    plan_places(large.nodeset.spec, places, observed.pods, large.machines.get, lambda _: 0)
+    pins = {ordinal: pod.machine for ordinal, pod in observed.pods.items() if pod.machine is not None}
+    plan_pins(large.nodeset.spec, pins, observed.pods, large.machines.get, lambda _: 0)
 
 
-def _nodeset(size: int, *, deleted: bool = False, **spec: Any) -> NodeSet:
+def _nodeset(size: int, *, deleted: bool = False, **spec: Any) -> NodeSetObject:
     template = PodTemplate({"containers": [{"name": "slurmd", "image": "a"}]})
     whole = NodeSetSpec("dev", template, ordinals=None if "max" in spec else size)
     meta = ObjectMeta(name="gpu", namespace="slurm", uid="u", deletion_timestamp=_MADE if deleted else None)
-    return NodeSet(meta, replaced(whole, **spec))
+    return NodeSetObject(meta, replaced(whole, **spec))
 
 
-def _pod(nodeset: NodeSet, ordinal: int, present: str, is_bound: bool, is_busy: bool) -> Pod:
+def _pod(nodeset: NodeSetObject, ordinal: int, present: str, is_bound: bool, is_busy: bool) -> Pod:
     held = {**selector(nodeset), labels.REVISION: present, labels.BUSY: "true" if is_busy else "false"}
-    about = {annotations.CHECKED_FIRST: "true"} if nodeset.spec.checks_before_jobs else {}
+    about = {annotations.CHECKS_BEFORE_JOBS: "true"} if nodeset.spec.checks_before_jobs else {}
     name = node_name("gpu", ordinal)
     meta = ObjectMeta(name=name, namespace="slurm", uid=name, creation_timestamp=_MADE, labels=held, annotations=about)
     if not is_bound:
@@ -118,7 +118,7 @@ def _machine(ordinal: int, is_cordoned: bool = False, is_broken: bool = False) -
 
 
 def _make(
-    nodeset: NodeSet,
+    nodeset: NodeSetObject,
     size: int,
     words: tuple[str, ...] = _IDLE,
     reason: str = "",
@@ -156,7 +156,7 @@ def _jobs(size: int) -> list[Job]:
     return [Job(1 + at, ("RUNNING",), f"gpu-[{at}-{at + 7}]", Number(True, False, NOW + at % 977)) for at in range(0, size, 8)]
 
 
-def _claims(nodeset: NodeSet, size: int) -> tuple[PartialObject, ...]:
+def _claims(nodeset: NodeSetObject, size: int) -> tuple[PartialObject, ...]:
     names = (f"disk-gpu-{ordinal}" for ordinal in range(size))
     return tuple(PartialObject(ObjectMeta(name=name, namespace="slurm", uid=name, labels=selector(nodeset))) for name in names)
 
@@ -181,7 +181,7 @@ _POLICY = RemedyPolicy(
 _CHECKED: dict[str, Any] = {"health_checks": ("gpu",), "check_jobs": ("gpu",)}
 
 
-def _repaired_set(size: int) -> NodeSet:
+def _repaired_set(size: int) -> NodeSetObject:
     return _nodeset(size, replicas=size, remedies=_POLICY, machine_causes=_RULES, **_CHECKED)
 
 
@@ -232,7 +232,9 @@ CASES: Mapping[str, Callable[[int], LargeSet]] = {
     "second looks": lambda size: _make(
         _nodeset(size, replicas=size, **_CHECKED), size, _DRAINED, f"{CHECK}gpu: fault", extra=lambda at: _failing(at, f"other-{at}/boot")
     ),
-    "checked first": lambda size: _make(_nodeset(size, replicas=size, checks_before_jobs=("gpu",), **_CHECKED), size, _DRAINED, ADMISSION),
+    "checked first": lambda size: _make(
+        _nodeset(size, replicas=size, checks_before_jobs=("gpu",), **_CHECKED), size, _DRAINED, BEFORE_JOBS
+    ),
     "broken machines": lambda size: _make(
         _nodeset(size, replicas=size, remedies=_POLICY, machine_causes=_RULES, **_CHECKED), size, is_broken=True
     ),

@@ -21,7 +21,7 @@ from controllers.slurm.client import NodeUpdate, SlurmClient, SlurmRefused, Slur
 from controllers.slurm.snapshot import Poller
 from controllers.slurm.structs import Job, Jobs, Node, Nodes, Number, Reservation, Reservations
 from names import annotations
-from slurm.reasons import ADMISSION, NOT_RESPONDING, is_drain_of_a_pod
+from slurm.reasons import BEFORE_JOBS, NOT_RESPONDING, is_drain_of_a_pod
 from tests.fakes.clock import eventually
 from tests.fakes.kubernetes import FakeKubernetes
 from tests.fakes.requests import Failure
@@ -191,13 +191,13 @@ class MemorySlurm(SlurmClient):
         self.words[name] = {"DOWN", "CLOUD", "POWERED_DOWN"} | self.words[name] & {"DRAIN"}
         self.reasons[name] = f"{self.reasons[name]} : {NOT_RESPONDING}" if self.reasons.get(name) else NOT_RESPONDING
 
-    def register(self, name: str, is_checked_first: bool = False) -> None:
+    def register(self, name: str, has_checks_before_jobs: bool = False) -> None:
         """What a worker's start does: the drains of its pod lifted, or one of its own made, then slurmd registers. From power saving that
         clears the reason, which the worker restores."""
-        if is_checked_first:
+        if has_checks_before_jobs:
             if "DRAIN" not in self.words[name] or is_drain_of_a_pod(self.reasons.get(name, "")):
                 self.words[name].add("DRAIN")
-                self.reasons[name] = ADMISSION
+                self.reasons[name] = BEFORE_JOBS
             reason = self.reasons[name]
             self.answer(name)
             self.reasons[name] = reason
@@ -229,10 +229,10 @@ class Process:
         self.nodesets = Informer(self.api, NODESETS, namespace="slurm")
         self.pods = Informer(self.api, PODS, namespace="slurm", indexes=by_set)
         self.machines = Informer(self.api, KUBE_NODES)
-        self.places = Informer(self.api, CONFIG_MAPS, namespace="slurm")
+        self.pins = Informer(self.api, CONFIG_MAPS, namespace="slurm")
         self.claims = Informer(self.api, CLAIMS, namespace="slurm", indexes=CLAIM_INDEXES)
         self.slurm_nodes = Informer(self.api, SLURM_NODES, namespace="slurm", indexes=by_set)
-        self.informers = (self.nodesets, self.pods, self.machines, self.places, self.claims, self.slurm_nodes)
+        self.informers = (self.nodesets, self.pods, self.machines, self.pins, self.claims, self.slurm_nodes)
         self.expectations: Expectations[Key] = Expectations()
         self.pods.on_change(lambda old, new: self.expectations.seen(KEY, old, new))
         self.poller = Poller(slurm, clock.now, wants_jobs=lambda: self.reconciler.wants_jobs, wants_reservations=lambda: True)
@@ -247,7 +247,7 @@ class Process:
         """Waits until the informers hold what the server has."""
 
         followed: list[tuple[Resource[Any], Informer[Any]]] = [
-            *((NODESETS, self.nodesets), (PODS, self.pods), (KUBE_NODES, self.machines), (CONFIG_MAPS, self.places), (CLAIMS, self.claims)),
+            *((NODESETS, self.nodesets), (PODS, self.pods), (KUBE_NODES, self.machines), (CONFIG_MAPS, self.pins), (CLAIMS, self.claims)),
             (SLURM_NODES, self.slurm_nodes),
         ]
 

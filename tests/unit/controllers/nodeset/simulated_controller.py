@@ -7,14 +7,25 @@ from controllers.nodeset.memory import SetMemory
 from controllers.nodeset.observed import Observed, Repairs
 from controllers.nodeset.plan import Plan, plan_nodeset
 from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S, GHOST_S
-from controllers.nodeset.plans.remedies import DAY_S, with_asked
-from controllers.nodeset.plans.steps import MachineStep
-from controllers.nodeset.plans.verification import find_outstanding
 from controllers.nodeset.pods import revision
 from controllers.nodeset.records import build_repairs, read_repairs, rfc3339_or_empty
+from controllers.nodeset.repairs import MachineStep
+from controllers.nodeset.repairs.steps import DAY_S
+from controllers.nodeset.repairs.views import View
 from controllers.nodeset.structs import NodeSetStatus
 from slurm.check_results import Request
-from slurm.reasons import ADMISSION, CHECK, KILL_FAILED, MAINTENANCE, POD_STOPPING, REMEDY, REQUESTED, UPDATE, is_check, is_of_machine
+from slurm.reasons import (
+    BEFORE_JOBS,
+    CHECK,
+    KILL_FAILED,
+    MAINTENANCE,
+    POD_STOPPING,
+    REMEDY,
+    REQUESTED,
+    UPDATE,
+    is_check,
+    is_of_machine,
+)
 from tests.unit.controllers.nodeset.simulated_events import happen
 from tests.unit.controllers.nodeset.simulated_world import NOWHERE, PEOPLE, POLICY, Pod, World
 
@@ -61,8 +72,8 @@ def _writes(world: World, made: Plan) -> list[tuple[str, int, Callable[[int], No
     writes += [("mark free", one, _mark(world, False)) for one in made.labels.free]
     writes += [("retire", one, partial(_retire, world)) for one in made.disks.delete]
     asked: dict[int, float] = {}
-    writes += [(f"ask for {step.step}", step.ordinal, _ask(world, made, step, asked)) for step in made.remedies.machines]
-    writes += [(f"start check {check}", -1, _start(world, check, each)) for check, each in made.checks.items()]
+    writes += [(f"ask for {step.step}", step.ordinal, _ask(world, made, step, asked)) for step in made.repairs.machines]
+    writes += [(f"start check {check}", -1, _start(world, check, each)) for check, each in made.repairs.checks.items()]
     writes += [("report", -1, _report(world, made, asked))]
     writes += [("finish", -1, partial(_finish, world))] if made.is_finished else []
     return writes
@@ -89,14 +100,14 @@ def _report(world: World, made: Plan, asked: dict[int, float]) -> Callable[[int]
 
     def report(_: int) -> None:
         world.drained_at = dict(made.drains.drained_at)
-        for ordinal, repair in made.remedies.repairs.nodes.items():
+        for ordinal, repair in made.repairs.record.nodes.items():
             known = world.repairs.nodes[ordinal].steps if ordinal in world.repairs.nodes else ()
             for step in set(repair.steps) - set(known):
                 world.law(not _is_blameless(world, ordinal), f"{step} of gpu-{ordinal} for what was seen on another machine: {world.nodes}")
                 world.taken.append((step.step, step.at))
                 lately = sum(each == step.step and world.now - at < DAY_S for each, at in world.taken)
                 world.law(lately <= POLICY.max_per_day, f"{lately} steps {step.step} in a day: {world.taken}")
-        world.repairs = _as_read(with_asked(made.remedies.repairs, asked))
+        world.repairs = _as_read(made.repairs.with_asked(asked).record)
 
     return report
 
@@ -121,7 +132,7 @@ def _start(world: World, check: str, requests: Mapping[int, Request]) -> Callabl
     def start(_: int) -> None:
         for ordinal in requests:
             repair = world.repairs.nodes.get(ordinal)
-            is_due = repair is not None or world.is_unchecked(ordinal) or world.is_inherited(ordinal, check)
+            is_due = repair is not None or world.waits_before_jobs(ordinal) or world.is_inherited(ordinal, check)
             world.law(is_due, f"{check} was started on gpu-{ordinal}, of which the status has no repair")
             is_out = bool(world.nodes[ordinal].words & {"DRAIN", "DOWN"})
             world.law(not (is_out and world.is_peoples(ordinal)), f"{check} was started on gpu-{ordinal}, which people have")
@@ -138,7 +149,7 @@ def _ask(world: World, made: Plan, step: MachineStep, asked: dict[int, float]) -
         others = [one for one, each in world.pods.items() if each.machine == step.machine and one != ordinal]
         world.law(pod.machine == step.machine and not others, f"the machine of {others} was touched for gpu-{ordinal}")
         world.law(not world.is_peoples(ordinal), f"gpu-{ordinal} was repaired although people have it: {node}")
-        world.law(not made.remedies.is_systemic, "a machine was touched although the cause is systemic")
+        world.law(not made.repairs.is_systemic, "a machine was touched although the cause is systemic")
         stored = world.repairs.nodes.get(ordinal)
         world.law(stored is not None and stored.state == step.step, f"{step} was taken before it was recorded: {stored}")
         world.asked.append((step.step, step.machine))
@@ -177,8 +188,8 @@ def _drain(world: World, reason: str, wanted: frozenset[int]) -> Callable[[int],
             world.law(bool(world.announced(ordinal)), f"gpu-{ordinal} was drained for a maintenance that nobody has announced")
         if reason.startswith(REQUESTED):
             world.law(ordinal in world.pods and bool(world.pods[ordinal].drain_requested), f"nobody asks for a drain of gpu-{ordinal}")
-        if reason == ADMISSION:
-            world.law(world.is_unchecked(ordinal), f"gpu-{ordinal} was drained for checks that its machine has passed")
+        if reason == BEFORE_JOBS:
+            world.law(world.waits_before_jobs(ordinal), f"gpu-{ordinal} was drained for checks that its machine has passed")
         if reason == REMEDY:
             repair = world.repairs.nodes.get(ordinal)
             world.law(
@@ -208,13 +219,13 @@ def _undrain(world: World, ordinal: int) -> None:
     world.law(not world.announced(ordinal), f"gpu-{ordinal} may take jobs on a machine that is to go")
     world.law(pod is None or not pod.drain_requested, f"gpu-{ordinal} may take jobs, although its pod asks for a drain: {node}")
     world.law(
-        pod is None or not world.is_unchecked(ordinal), f"gpu-{ordinal} may take jobs before its machine has passed the checks: {node}"
+        pod is None or not world.waits_before_jobs(ordinal), f"gpu-{ordinal} may take jobs before its machine has passed the checks: {node}"
     )
     repair, policy = world.repairs.nodes.get(ordinal), world.nodeset.spec.remedies
     if repair is not None and policy is not None and pod is not None and repair.state in ("Suspect", "Verifying", "GivenUp"):
         observed = world.look()
         worker = observed.worker(ordinal)
-        missing = find_outstanding(policy, repair, worker, observed.identity_of(worker))
+        missing = View(world.nodeset, policy, observed, worker, {}, world.now).outstanding(repair)
         is_replaced = repair.state == "GivenUp" and observed.identity_of(worker) != repair.machine  # by somebody: a clean record
         world.law(is_replaced or not missing, f"gpu-{ordinal} may take jobs, although {missing} have not passed since {repair}: {node}")
     world.lift_drain(node)
@@ -261,8 +272,8 @@ def _create(world: World, ordinal: int) -> None:
     world.uids += 1
     world.claims.add(ordinal)
     fits = world.nodeset.spec.template.spec["containers"][0]["image"] != NOWHERE
-    is_checked_first = bool(world.nodeset.spec.checks_before_jobs)
-    world.pods[ordinal] = Pod(world.uids, revision(world.nodeset.spec), world.now, fits=fits, is_checked_first=is_checked_first)
+    has_checks_before_jobs = bool(world.nodeset.spec.checks_before_jobs)
+    world.pods[ordinal] = Pod(world.uids, revision(world.nodeset.spec), world.now, fits=fits, has_checks_before_jobs=has_checks_before_jobs)
 
 
 def _delete(world: World, wanted: frozenset[int]) -> Callable[[int], None]:

@@ -6,7 +6,7 @@ import msgspec
 
 from controllers.nodeset.structs import Drain, PodTemplate, UpdateStrategy
 from slurm import reasons
-from slurm.reasons import ADMISSION, CHECK, KILL_FAILED, NODESET, NOT_RESPONDING, REMEDY, RESUME_FAILED, UPDATE
+from slurm.reasons import BEFORE_JOBS, CHECK, KILL_FAILED, NODESET, NOT_RESPONDING, REMEDY, RESUME_FAILED, UPDATE
 from slurm.states import may_be_removed, node_state
 from tests.unit.controllers.nodeset.simulated_world import ANNOUNCED, BROKEN, CHECKS, MACHINES, NOWHERE, ORDINALS, PEOPLE, Node, World
 
@@ -328,7 +328,7 @@ def run_asked(world: World) -> None:
                 elif world.rng.random() < 0.5:
                     world.fail(ordinal, check, world.rng.random() < 0.8)
                 del requests[ordinal]
-            elif node.words == {"IDLE", "CLOUD", "DRAIN"} and node.reason.startswith((CHECK, REMEDY, ADMISSION)) and not node.looked_at:
+            elif node.words == {"IDLE", "CLOUD", "DRAIN"} and node.reason.startswith((CHECK, REMEDY, BEFORE_JOBS)) and not node.looked_at:
                 node.looked_at, node.reason, node.words = node.reason, "", {"IDLE", "CLOUD"}
         if not requests or world.rng.random() < 0.1:
             del world.check_jobs[check]

@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 import msgspec
 
 from controllers.nodeset.memory import SetMemory
-from controllers.nodeset.observe import find_unchecked
+from controllers.nodeset.observe import find_checks_before_jobs
 from controllers.nodeset.observed import Claims, GhostPace, Observed, Repairs
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.plans.causes import rfc3339
 from controllers.nodeset.plans.ghosts import GHOST_PAUSE_S
 from controllers.nodeset.pods import revision
-from controllers.nodeset.structs import ClaimRetention, NodeSet, NodeSetSpec, PodTemplate, RemedyPolicy
+from controllers.nodeset.structs import ClaimRetention, NodeSetObject, NodeSetSpec, PodTemplate, RemedyPolicy
 from controllers.nodeset.workers import Machine, MachineCause, NodeJob, WorkerNode, WorkerPod
 from controllers.runtime.structs import ObjectMeta
 from slurm.causes import Kind
 from slurm.check_results import Failure, Request
 from slurm.instances import instance, read_instance
 from slurm.reasons import (
-    ADMISSION,
+    BEFORE_JOBS,
     CHECK,
     CORDON,
     KILL_FAILED,
@@ -41,7 +41,7 @@ NOWHERE = "nowhere"
 """The image of a template whose pods fit no machine."""
 PEOPLE = ("fan is loud", "maintenance by carol")
 """Reasons of people."""
-KEPT = (KILL_FAILED, CORDON, MAINTENANCE, REQUESTED, CHECK, REMEDY, ADMISSION)
+KEPT = (KILL_FAILED, CORDON, MAINTENANCE, REQUESTED, CHECK, REMEDY, BEFORE_JOBS)
 """Reasons that the worker's program restores when slurmd has registered."""
 CHECKS: Mapping[str, Kind] = {"disk": "node", "gpu": "hardware"}
 """Health checks that look at all nodes, and what is broken where they fail."""
@@ -77,7 +77,7 @@ class Pod:
     marked_busy: bool = True
     has_run: bool = False
     machine: str | None = None
-    is_checked_first: bool = False
+    has_checks_before_jobs: bool = False
     """It drains its node before slurmd starts."""
     ready_since: float = 0
     drain_requested: str = ""
@@ -144,7 +144,7 @@ POLICY = RemedyPolicy(
 )
 
 
-def make_set(elastic: bool, image: str = "a", repaired: bool = False, verified: bool = False, checked: bool = False) -> NodeSet:
+def make_set(elastic: bool, image: str = "a", repaired: bool = False, verified: bool = False, checked: bool = False) -> NodeSetObject:
     """A set of the one sort or the other."""
     template = PodTemplate({"containers": [{"name": "slurmd", "image": image}]})
     spec = NodeSetSpec(
@@ -154,7 +154,7 @@ def make_set(elastic: bool, image: str = "a", repaired: bool = False, verified: 
     policy = msgspec.structs.replace(POLICY, verified_by=("gpu",)) if verified else POLICY
     spec = msgspec.structs.replace(spec, remedies=policy if repaired else None, check_jobs=tuple(CHECKS))
     spec = msgspec.structs.replace(spec, checks_before_jobs=("disk",) if checked and not elastic else ())
-    return NodeSet(ObjectMeta(name="gpu", namespace="slurm", uid="u"), spec)
+    return NodeSetObject(ObjectMeta(name="gpu", namespace="slurm", uid="u"), spec)
 
 
 @dataclass
@@ -162,7 +162,7 @@ class World:
     """Everything there is, and what the controller did to it."""
 
     rng: random.Random
-    nodeset: NodeSet
+    nodeset: NodeSetObject
     now: float = 1_000_000.0
     pods: dict[int, Pod] = field(default_factory=dict[int, Pod])
     nodes: dict[int, Node] = field(default_factory=dict[int, Node])
@@ -218,7 +218,7 @@ class World:
                 has_run=pod.has_run,
                 machine=pod.machine,
                 version=str(pod.version),
-                is_checked_first=pod.is_checked_first,
+                has_checks_before_jobs=pod.has_checks_before_jobs,
                 drain_requested=pod.drain_requested,
                 ready_since=pod.ready_since,
             )
@@ -246,7 +246,7 @@ class World:
             ghosts=GhostPace(due),
             claims=Claims(claims),
             machines=machines,
-            unchecked=find_unchecked(self.nodeset.spec.checks_before_jobs, pods, seen or {}, machines),
+            checks_before_jobs=find_checks_before_jobs(self.nodeset.spec.checks_before_jobs, pods, seen or {}, machines),
             repairs=self.repairs,
             drained_at=dict(self.drained_at),
             held=frozenset(self.held),
@@ -329,11 +329,11 @@ class World:
         pod.ready = pod.has_run = True
         if "POWERING_DOWN" in node.words or ordinal in self.struck:
             return
-        if pod.is_checked_first:
+        if pod.has_checks_before_jobs:
             if "DRAIN" not in node.words or node.reason.startswith((NODESET, POD_STOPPING)):
                 is_theirs = "DOWN" in node.words and node.reason.startswith(PEOPLE)
                 node.words.add("DRAIN")
-                node.reason = node.reason if is_theirs else ADMISSION
+                node.reason = node.reason if is_theirs else BEFORE_JOBS
             is_late = "POWERED_DOWN" in node.words and "DOWN" not in node.words and self.rng.random() < 0.3
             if self.is_calm or not is_late:  # else slurmd listens, and registers later
                 self.answer(node)
@@ -374,7 +374,7 @@ class World:
 
     def is_ours(self, ordinal: int) -> bool:
         node = self.nodes[ordinal]
-        return node.reason.startswith((NODESET, CORDON, MAINTENANCE, REQUESTED, REMEDY, ADMISSION)) or (
+        return node.reason.startswith((NODESET, CORDON, MAINTENANCE, REQUESTED, REMEDY, BEFORE_JOBS)) or (
             is_lost(node.reason) and ordinal in self.drained_at
         )
 
@@ -418,10 +418,10 @@ class World:
         shut = {"DRAIN", "DOWN", "NOT_RESPONDING", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "POWER_DOWN"}
         return here and not node.looked_at and not node.words & shut
 
-    def is_unchecked(self, ordinal: int) -> bool:
+    def waits_before_jobs(self, ordinal: int) -> bool:
         """Checks have to pass on its machine before jobs come."""
         pod, node = self.pods.get(ordinal), self.nodes[ordinal]
-        if pod is None or not pod.is_checked_first:
+        if pod is None or not pod.has_checks_before_jobs:
             return False
         here = self.machine(pod.machine).identity if pod.machine is not None else ""
         passed = {name for name, request in node.passed_for.items() if request.machine == here}

@@ -94,7 +94,7 @@ def settle(world: World) -> None:
             world.law(not open_, f"{open_} take jobs, although checks say that they fail: {world.nodes}")
             open_ = {ordinal for ordinal, pod in world.pods.items() if pod.drain_requested and world.takes_jobs(ordinal)}
             world.law(not open_, f"{open_} take jobs, although their pods ask for a drain: {world.nodes}")
-            open_ = {ordinal for ordinal in world.nodes if world.is_unchecked(ordinal) and world.takes_jobs(ordinal)}
+            open_ = {ordinal for ordinal in world.nodes if world.waits_before_jobs(ordinal) and world.takes_jobs(ordinal)}
             world.law(not open_, f"{open_} take jobs, although their machines have not passed the checks: {world.nodes}")
             looked_for = {ordinal for asked in world.check_jobs.values() for ordinal in asked}
             unseen = {ordinal for ordinal in world.nodes if is_to_be_seen(world, ordinal)}

@@ -7,7 +7,7 @@ import pytest
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.plans.causes import find_causes_of, rfc3339
-from controllers.nodeset.structs import Drain, NodeSet, RemedyPolicy
+from controllers.nodeset.structs import Drain, NodeSetObject, RemedyPolicy
 from controllers.nodeset.workers import Machine, WorkerNode, WorkerPod
 from slurm.causes import Cause
 from slurm.check_results import LAUNCH, Failure
@@ -24,7 +24,7 @@ UNMET = "Its wish cannot be met, as the node set has no remedies for such faults
 NEXT_RUN = "The check looks again at its next run. To run it now: kubectl -n slurm create job --from=cronjob/dev-check-disk disk-now"
 
 
-def found(observed: Observed, reasons: dict[int, str] | None = None, of: NodeSet | None = None) -> tuple[Cause, ...]:
+def found(observed: Observed, reasons: dict[int, str] | None = None, of: NodeSetObject | None = None) -> tuple[Cause, ...]:
     return find_causes_of(of or nodeset(replicas=1), observed, reasons or {}).get(0, ())
 
 
@@ -38,7 +38,7 @@ def drained(reason: str, words: str = "IDLE CLOUD DRAIN", made: WorkerPod | None
     return look((made or pod(), node(words, reason, reason_at=AT, **facts)))
 
 
-def cause(observed: Observed, reasons: dict[int, str] | None = None, of: NodeSet | None = None) -> Cause:
+def cause(observed: Observed, reasons: dict[int, str] | None = None, of: NodeSetObject | None = None) -> Cause:
     [one] = found(observed, reasons, of)
     return one
 

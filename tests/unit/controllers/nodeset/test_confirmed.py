@@ -7,7 +7,7 @@ import pytest
 from controllers.nodeset.observed import Repair, Repairs
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.plans.causes import find_causes_of, rfc3339
-from controllers.nodeset.plans.remedy_words import with_remedies
+from controllers.nodeset.repairs import with_outlooks
 from controllers.nodeset.structs import RemedyPolicy
 from controllers.nodeset.workers import Machine, MachineCause
 from slurm.check_results import Failure, Request
@@ -62,18 +62,18 @@ def test_check_is_asked_for_once_the_fault_has_lasted(worker: Any, facts: dict[s
     known: dict[str, Any] = {"machines": MACHINES, "repairs": suspect(), **facts}
     seen = look((HERE, worker), **known)
     made = plan_nodeset(spec("disk", "gpu"), seen)
-    assert made.checks == ({"gpu": {0: ASKED}} if is_asked else {})
+    assert made.repairs.checks == ({"gpu": {0: ASKED}} if is_asked else {})
 
 
 def test_check_beside_jobs_is_not_started() -> None:
     seen = look((HERE, failing()), machines=MACHINES, repairs=suspect())
-    assert plan_nodeset(spec("disk"), seen).checks == {}
+    assert plan_nodeset(spec("disk"), seen).repairs.checks == {}
 
 
 def test_what_happens_next_names_the_check() -> None:
     seen = look((HERE, failing()), machines=MACHINES, repairs=suspect())
     made = plan_nodeset(spec("disk", "gpu"), seen)
-    [told] = with_remedies(spec("disk", "gpu"), made.remedies, find_causes_of(spec("disk", "gpu"), seen, made.reasons), seen)[0]
+    [told] = with_outlooks(spec("disk", "gpu"), made.repairs, find_causes_of(spec("disk", "gpu"), seen, made.reasons), seen)[0]
     assert f"If it still fails at {rfc3339(SINCE + 300)}, and gpu fails as well, its pod is replaced (RecreatePod)" in told.next
 
 

@@ -15,7 +15,7 @@ from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan, plan_nodeset
 from controllers.nodeset.schedule import Next
 from controllers.nodeset.settings import Settings
-from controllers.nodeset.structs import NODESETS, SLURM_NODES, NodeSet
+from controllers.nodeset.structs import NODESETS, SLURM_NODES, NodeSetObject
 from controllers.runtime.api import connect
 from controllers.runtime.clock import Clock
 from controllers.runtime.structs import CLAIMS, LEASES, PODS, Key
@@ -85,7 +85,7 @@ async def test_lease_is_renewed_during_a_plan_of_any_length(cluster: Cluster, tm
         [key] = cluster.server.keys(LEASES)
         return cluster.server.get(LEASES, key)["spec"]["renewTime"]
 
-    def plan_for_long(nodeset: NodeSet, observed: Observed) -> Plan:
+    def plan_for_long(nodeset: NodeSetObject, observed: Observed) -> Plan:
         seen, deadline = {renewed_at()}, time.monotonic() + 8 * patience()
         while len(seen) < 3 and time.monotonic() < deadline:
             seen.add(renewed_at())

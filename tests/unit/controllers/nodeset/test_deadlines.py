@@ -315,9 +315,9 @@ def test_systemic_cause_ends_no_job_and_a_lifted_drain_restarts_the_time() -> No
     declared = nodeset(replicas=3, remedies=RemedyPolicy(("RecreatePod",)), drain=AT_TEN_MINUTES)
     machines = {"m-1": Machine(identity="i-1")}
     seen = look(*[held()] * 3, machines=machines, repairs=waiting(systemic_since=NOW - 10))
-    assert (plan_nodeset(declared, seen).remedies.is_systemic, plan_nodeset(declared, seen).deadlines.requeue) == (True, ())
+    assert (plan_nodeset(declared, seen).repairs.is_systemic, plan_nodeset(declared, seen).deadlines.requeue) == (True, ())
     lifted = plan_nodeset(declared, look(held("", "ALLOCATED"), machines=machines, repairs=waiting()))
-    assert lifted.remedies.repairs.nodes[0] == Repair("Draining", NOW, began=NOW - 630)
+    assert lifted.repairs.record.nodes[0] == Repair("Draining", NOW, began=NOW - 630)
 
 
 @pytest.mark.anyio

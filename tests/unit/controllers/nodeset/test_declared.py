@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from controllers.nodeset.declared import DeclaredSets, plan_declared
-from controllers.nodeset.structs import NODESETS, NodeSet, NodeSetSpec, PodTemplate
+from controllers.nodeset.structs import NODESETS, NodeSetObject, NodeSetSpec, PodTemplate
 from controllers.runtime.clock import SYSTEM
 from controllers.runtime.structs import CONFIG_MAPS, ConfigMap, ObjectMeta
 from controllers.runtime.writer import Writer
@@ -20,10 +20,10 @@ def declared(*names: str, deleting: bool = False, finalizers: tuple[str, ...] = 
     return ConfigMap(meta, dict.fromkeys(names, ""))
 
 
-def nodeset(name: str = "gpu", listed_in: str | None = LIST[1], deleting: bool = False) -> NodeSet:
+def nodeset(name: str = "gpu", listed_in: str | None = LIST[1], deleting: bool = False) -> NodeSetObject:
     about = {annotations.DECLARED_IN: listed_in} if listed_in else {}
     meta = ObjectMeta(name=name, namespace="slurm", annotations=about, deletion_timestamp="now" if deleting else None)
-    return NodeSet(meta, NodeSetSpec(cluster="dev", template=PodTemplate({})))
+    return NodeSetObject(meta, NodeSetSpec(cluster="dev", template=PodTemplate({})))
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def nodeset(name: str = "gpu", listed_in: str | None = LIST[1], deleting: bool =
         pytest.param(nodeset(deleting=True), declared("cpu"), False, id="on-its-way-out"),
     ],
 )
-def test_set_is_deleted_exactly_when_its_list_leaves_it_out(one: NodeSet, found: ConfigMap | None, is_deleted: bool) -> None:
+def test_set_is_deleted_exactly_when_its_list_leaves_it_out(one: NodeSetObject, found: ConfigMap | None, is_deleted: bool) -> None:
     decided = plan_declared([one], {LIST: found} if found else {})
     assert decided.delete == ((one,) if is_deleted else ())
 
@@ -53,7 +53,7 @@ def test_set_is_deleted_exactly_when_its_list_leaves_it_out(one: NodeSet, found:
         pytest.param([], declared(deleting=True, finalizers=("other",)), False, id="not-held-by-us"),
     ],
 )
-def test_list_goes_when_no_set_names_it(sets: list[NodeSet], found: ConfigMap, is_released: bool) -> None:
+def test_list_goes_when_no_set_names_it(sets: list[NodeSetObject], found: ConfigMap, is_released: bool) -> None:
     assert plan_declared(sets, {LIST: found}).release == ((found,) if is_released else ())
 
 
@@ -64,7 +64,7 @@ def put_list(cluster: Cluster, *names: str) -> None:
 
 def look(cluster: Cluster) -> DeclaredSets:
     process = cluster.process
-    return DeclaredSets(process.nodesets, process.places, process.api, Writer(process.api, rate_per_s=10_000, burst=10_000), SYSTEM)
+    return DeclaredSets(process.nodesets, process.pins, process.api, Writer(process.api, rate_per_s=10_000, burst=10_000), SYSTEM)
 
 
 @pytest.mark.anyio

@@ -1,16 +1,16 @@
 import pytest
 
 from controllers.nodeset.events import build_events, build_told
-from controllers.nodeset.structs import Condition, NodeCause, NodeSet, NodeSetSpec, NodeSetStatus, PodTemplate, SlurmNodeStatus
+from controllers.nodeset.structs import Condition, NodeCause, NodeSetObject, NodeSetSpec, NodeSetStatus, PodTemplate, SlurmNodeStatus
 from controllers.runtime.structs import ObjectMeta
 from slurm.causes import Wish
 
 SILENT = Condition("SlurmAnswers", "False", "SlurmSilent", "no answer for 20 s", 1, "2026-01-02T03:04:05Z")
 
 
-def nodeset(*conditions: Condition) -> NodeSet:
+def nodeset(*conditions: Condition) -> NodeSetObject:
     spec = NodeSetSpec("dev", PodTemplate({"containers": [{"name": "slurmd"}]}), replicas=1)
-    return NodeSet(ObjectMeta(name="gpu", namespace="slurm", uid="u-1"), spec, NodeSetStatus(conditions=conditions))
+    return NodeSetObject(ObjectMeta(name="gpu", namespace="slurm", uid="u-1"), spec, NodeSetStatus(conditions=conditions))
 
 
 def test_condition_that_turns_bad_is_a_warning_about_the_set() -> None:

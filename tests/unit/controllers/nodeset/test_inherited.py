@@ -76,7 +76,7 @@ def test_failure_is_inherited_where_it_was_seen_on_another_machine(found: Failur
 )
 def test_check_looks_at_the_new_machine_at_once(policy: RemedyPolicy | None, worker: Any, facts: dict[str, Any], is_asked: bool) -> None:
     made = planned(worker, policy, **facts)
-    assert made.checks == ({"disk": {0: Request("i-2")}} if is_asked else {})
+    assert made.repairs.checks == ({"disk": {0: Request("i-2")}} if is_asked else {})
     assert made.drains.undrain == ()
 
 
@@ -84,7 +84,7 @@ def test_set_that_starts_no_checks_waits_for_the_schedule() -> None:
     seen = look((HERE, drained(failure())), machines=MACHINES)
     made = plan_nodeset(nodeset(replicas=1), seen)
     [told] = find_causes_of(nodeset(replicas=1), seen, {})[0]
-    assert (made.checks, acts_of(made), told.next) == ({}, {}, "The drain is lifted once disk has passed on m-2.")
+    assert (made.repairs.checks, acts_of(made), told.next) == ({}, {}, "The drain is lifted once disk has passed on m-2.")
 
 
 @pytest.mark.parametrize(
@@ -111,9 +111,9 @@ def test_set_that_starts_no_checks_waits_for_the_schedule() -> None:
 )
 def test_no_step_follows_from_what_was_seen_elsewhere(repair: Repair | None, state: str) -> None:
     made = planned((HERE, drained(failure())), repairs=Repairs({0: repair} if repair else {}))
-    found = made.remedies.repairs.nodes.get(0)
-    assert (found.state if found else "", made.remedies.failing) == (state, 0)
-    assert (made.deletions.free, made.remedies.machines, made.drains.undrain) == ((), (), ())
+    found = made.repairs.record.nodes.get(0)
+    assert (found.state if found else "", made.repairs.failing) == (state, 0)
+    assert (made.deletions.free, made.repairs.machines, made.drains.undrain) == ((), (), ())
 
 
 def test_cause_says_where_it_was_seen_and_what_happens_next() -> None:

@@ -86,4 +86,4 @@ def test_drain_is_lifted_only_after_a_step_that_has_ended_what_hung(
 def test_machine_is_rebooted_once_no_job_is_there(words: str, state: Any, following: str) -> None:
     repairs = Repairs({0: Repair(state, NOW - 400, NOW - 400)})
     made = plan_nodeset(nodeset(replicas=1, remedies=REBOOTS), look((OLD_POD, stuck(words=words)), machines={"m": SAME}, repairs=repairs))
-    assert (made.remedies.repairs.nodes[0].state, acts_of(made)) == (following, {})
+    assert (made.repairs.record.nodes[0].state, acts_of(made)) == (following, {})

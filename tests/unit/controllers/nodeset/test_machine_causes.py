@@ -221,7 +221,7 @@ def test_fault_of_a_machine_is_repaired_by_what_it_asks_for(
     policy: RemedyPolicy, known: Any, causes: list[MachineCause], repairs: Repairs, state: str, drains: dict[str, Any]
 ) -> None:
     made = planned(look((HERE, known), machines=on(*causes), repairs=repairs, drained_at={0: NOW - 9}), policy)
-    found = made.remedies.repairs.nodes.get(0)
+    found = made.repairs.record.nodes.get(0)
     assert (found.state if found is not None else "", dict(made.drains.drain)) == (state, drains)
 
 
@@ -232,7 +232,7 @@ def test_nodes_of_many_broken_machines_are_not_drained() -> None:
     made = plan_nodeset(
         nodeset(replicas=1000, ordinals=1000, remedies=ALL), look(*broken, *[IDLE] * 700, machines=machines, repairs=repairs)
     )
-    assert (made.remedies.is_systemic, dict(made.drains.drain)) == (True, {})
+    assert (made.repairs.is_systemic, dict(made.drains.drain)) == (True, {})
 
 
 RULES_SENT = [

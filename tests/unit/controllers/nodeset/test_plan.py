@@ -11,7 +11,7 @@ from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.plans.rolls import budget_of
 from controllers.nodeset.plans.wanted import scale_in_order
 from controllers.nodeset.pods import build_pod, node_name, ordinal_of, revision
-from controllers.nodeset.structs import Drain, NodeSet, PodTemplate, UpdateStrategy
+from controllers.nodeset.structs import Drain, NodeSetObject, PodTemplate, UpdateStrategy
 from controllers.nodeset.workers import NodeJob, Worker
 from slurm.reasons import SCALE_IN, UPDATE
 from tests.unit.controllers.nodeset.examples import (
@@ -200,7 +200,7 @@ def test_pod_whose_node_was_struck_off_slurms_files(ordinals: int, is_deleted: b
     """slurmctld may read the files without it at the moment at which its last job has ended."""
     one = nodeset(replicas=0, ordinals=ordinals)
     meta = msgspec.structs.replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z" if is_deleted else None)
-    made = plan_nodeset(NodeSet(meta, one.spec), look((pod(), None), (pod(), None), silent=silent))
+    made = plan_nodeset(NodeSetObject(meta, one.spec), look((pod(), None), (pod(), None), silent=silent))
     assert made.deletions.free == deleted
     assert made.needs_fresh_reading == bool(deleted)
 
@@ -282,7 +282,7 @@ def test_pods_that_run_although_slurm_has_them_off_go_a_few_at_a_time(
 
 def test_deleted_set_does_not_wait_for_its_ghosts() -> None:
     one = nodeset(min=0, max=9)
-    going = NodeSet(msgspec.structs.replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z"), one.spec)
+    going = NodeSetObject(msgspec.structs.replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z"), one.spec)
     assert plan_nodeset(going, look(*[GHOST] * 9)).deletions.free == tuple(range(9))
 
 

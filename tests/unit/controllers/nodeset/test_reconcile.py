@@ -213,15 +213,15 @@ async def test_disruption_budget_that_somebody_deleted_is_back_at_the_next_sweep
 
 
 @pytest.mark.anyio
-async def test_places_of_a_pinned_set_are_forgotten_when_it_is_pinned_no_more(cluster: Cluster) -> None:
-    places = ("slurm", "gpu-places")
+async def test_pins_of_a_set_are_forgotten_when_it_is_pinned_no_more(cluster: Cluster) -> None:
+    pins = ("slurm", "gpu-places")
     cluster.server.put(KUBE_NODES, {"metadata": {"name": "machine"}})
     cluster.declare(replicas=1, placement="Pinned")
     await cluster.rounds(4)
-    assert cluster.server.get(CONFIG_MAPS, places)["data"] == {"0": "machine"}
+    assert cluster.server.get(CONFIG_MAPS, pins)["data"] == {"0": "machine"}
     cluster.declare(replicas=1)
     await cluster.rounds(2)
-    assert not cluster.server.get(CONFIG_MAPS, places).get("data")
+    assert not cluster.server.get(CONFIG_MAPS, pins).get("data")
 
 
 @pytest.mark.anyio

@@ -8,9 +8,8 @@ import pytest
 from controllers.nodeset.observed import Observed, Repair, Repairs, TakenStep
 from controllers.nodeset.plan import Plan, plan_nodeset
 from controllers.nodeset.plans.causes import find_causes_of
-from controllers.nodeset.plans.remedies import with_asked
-from controllers.nodeset.plans.remedy_words import with_remedies
 from controllers.nodeset.records import build_repairs, read_repairs, rfc3339_or_empty
+from controllers.nodeset.repairs import RepairPlan, with_outlooks
 from controllers.nodeset.structs import NodeSetStatus, RemedyPolicy
 from controllers.nodeset.workers import Machine
 from slurm.causes import Wish
@@ -57,7 +56,7 @@ def _with_machines(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def state_of(made: Plan, ordinal: int = 0) -> str:
-    found = made.remedies.repairs.nodes.get(ordinal)
+    found = made.repairs.record.nodes.get(ordinal)
     return found.state if found is not None else ""
 
 
@@ -165,7 +164,7 @@ REBOOT = repair("RebootMachine", NOW - 5, machine="i-1", boot="b-1")
 def test_machine_is_asked_for_only_where_no_job_can_be(worker: Any, stored: Repair, facts: dict[str, Any], asks: bool) -> None:
     seen = look(worker, repairs=at(stored), **_with_machines(facts))
     made = planned(ALL, seen)
-    assert bool(made.remedies.machines) == asks
+    assert bool(made.repairs.machines) == asks
     assert not asks or made.needs_fresh_reading
 
 
@@ -186,9 +185,9 @@ def test_reboot_is_over_when_the_machine_says_so(machine: Machine, state: str) -
 def test_replacement_that_never_arrives_is_given_up_and_a_later_one_is_taken() -> None:
     stored = repair("ReplaceMachine", NOW - 9000, "RecreatePod", "RebootMachine", "ReplaceMachine", machine="i-1", asked_at=NOW - 3600)
     waits = look((None, failing("DOWN DRAIN")), repairs=at(stored))
-    late = planned(ALL, waits).remedies.repairs
+    late = planned(ALL, waits).repairs.record
     assert late.nodes[0].state == "Verifying"
-    given_up = planned(ALL, look((None, failing("DOWN DRAIN")), now=NOW + 9000, repairs=late)).remedies.repairs
+    given_up = planned(ALL, look((None, failing("DOWN DRAIN")), now=NOW + 9000, repairs=late)).repairs.record
     assert given_up.nodes[0].state == "GivenUp"
     arrived = look((pod(machine="m-1"), node()), machines={"m-1": Machine(identity="i-2")}, repairs=given_up, now=NOW + 9999)
     assert state_of(planned(ALL, arrived)) == "InService"
@@ -197,7 +196,7 @@ def test_replacement_that_never_arrives_is_given_up_and_a_later_one_is_taken() -
 def test_new_machine_has_a_clean_record() -> None:
     stored = repair("InService", LONG_AGO, "RecreatePod", "RebootMachine")
     there = {"m-1": Machine(identity="i-2")}
-    again = planned(ALL, look((HERE, failing()), machines=there, repairs=at(stored))).remedies.repairs
+    again = planned(ALL, look((HERE, failing()), machines=there, repairs=at(stored))).repairs.record
     later = look((HERE, failing(looked=NOW + 5000)), machines=there, repairs=again, now=NOW + 5000)
     assert state_of(planned(ALL, later)) == "RecreatePod"
 
@@ -205,7 +204,7 @@ def test_new_machine_has_a_clean_record() -> None:
 def test_machine_that_fails_again_gets_the_next_step_after_twice_the_time() -> None:
     again = planned(ALL, look((HERE, failing()), machines=MACHINES, repairs=at(repair("InService", LONG_AGO, "RecreatePod"))))
     states = [
-        state_of(planned(ALL, look((HERE, failing()), machines=MACHINES, repairs=again.remedies.repairs, now=NOW + later)))
+        state_of(planned(ALL, look((HERE, failing()), machines=MACHINES, repairs=again.repairs.record, now=NOW + later)))
         for later in (300, 600)
     ]
     assert states == ["Suspect", "RebootMachine"]
@@ -219,7 +218,7 @@ def test_caps_hold_over_the_whole_set() -> None:
     )
     made = planned(policy, seen, replicas=4)
     assert [state_of(made, ordinal) for ordinal in range(4)] == ["InService", "RecreatePod", "Draining", "Draining"]
-    assert made.remedies.capped == {"RecreatePod": (2, 3)}
+    assert made.repairs.capped == {"RecreatePod": (2, 3)}
 
 
 def test_no_more_at_once_than_may_fail() -> None:
@@ -233,8 +232,8 @@ def test_three_hundred_nodes_failing_within_a_minute_are_neither_drained_nor_rep
     open_ = (HERE, failing("IDLE", ""))
     seen = look(*[open_] * 300, *[IDLE] * 700, machines=MACHINES)
     made = plan_nodeset(nodeset(replicas=1000, ordinals=1000, remedies=ALL), seen)
-    assert (made.remedies.is_systemic, made.drains.drain, made.remedies.held) == (True, {}, ())
-    assert len(build_repairs("gpu", made.remedies.repairs)) == 1
+    assert (made.repairs.is_systemic, made.drains.drain, made.repairs.held) == (True, {}, ())
+    assert len(build_repairs("gpu", made.repairs.record)) == 1
 
 
 def test_three_hundred_failures_within_a_minute_meet_every_cap() -> None:
@@ -248,8 +247,8 @@ def test_three_hundred_failures_within_a_minute_meet_every_cap() -> None:
         seen = look(*workers, *[IDLE] * (1000 - len(failed)), now=NOW + second, machines=MACHINES, repairs=repairs)
         made = plan_nodeset(declared, seen)
         drained |= {ordinal for ordinals in made.drains.drain.values() for ordinal in ordinals}
-        repairs = made.remedies.repairs
-        assert not (made.remedies.is_systemic and made.deletions.free)
+        repairs = made.repairs.record
+        assert not (made.repairs.is_systemic and made.deletions.free)
     assert (len(drained), repairs.systemic_since is not None) == (100, True)
     assert sum(len(each.steps) for each in repairs.nodes.values()) == policy.max_per_day == 10
 
@@ -266,15 +265,15 @@ def test_three_hundred_failures_within_a_minute_meet_every_cap() -> None:
 def test_brake_has_a_hysteresis(fail: int, since: float | None, is_systemic: bool) -> None:
     seen = look(*[(HERE, failing())] * fail, *[IDLE] * (20 - fail), machines=MACHINES, repairs=Repairs(systemic_since=since))
     made = plan_nodeset(nodeset(replicas=20, ordinals=20, remedies=ALL), seen)
-    assert made.remedies.is_systemic == is_systemic
+    assert made.repairs.is_systemic == is_systemic
 
 
 def test_brake_holds_beyond_the_window_while_all_still_fail() -> None:
     repairs = Repairs(dict.fromkeys(range(3), repair("Suspect", NOW - 9000, began=NOW - 9000)), NOW - 9000)
     seen = look(*[(HERE, failing())] * 3, *[IDLE] * 17, machines=MACHINES, repairs=repairs)
     made = plan_nodeset(nodeset(replicas=20, ordinals=20, remedies=ALL), seen)
-    assert made.remedies.is_systemic
-    assert not [each for each in made.remedies.repairs.nodes.values() if each.state != "Suspect"]
+    assert made.repairs.is_systemic
+    assert not [each for each in made.repairs.record.nodes.values() if each.state != "Suspect"]
 
 
 @pytest.mark.parametrize(
@@ -291,9 +290,9 @@ def test_machine_is_touched_for_a_failure_and_never_for_a_check_without_an_answe
     seen = look((HERE, worker), machines=MACHINES, repairs=at(stored), drained_at={0: NOW - 6000})
     declared = nodeset(replicas=1, remedies=policy, check_jobs=("disk",))
     made = plan_nodeset(declared, seen)
-    told = with_remedies(declared, made.remedies, find_causes_of(declared, seen, made.reasons), seen)
+    told = with_outlooks(declared, made.repairs, find_causes_of(declared, seen, made.reasons), seen)
     assert (state_of(made), any("No check has answered" in cause.next for cause in told[0])) == (state, is_told)
-    assert (made.remedies.held, made.resumes.writes_to_slurm) == ((0,), False)
+    assert (made.repairs.held, made.resumes.writes_to_slurm) == ((0,), False)
 
 
 @pytest.mark.parametrize(("confirms", "state"), [("disk", "RecreatePod"), ("gpu", "Suspect")], ids=["confirmed", "not-confirmed"])
@@ -314,13 +313,13 @@ def test_without_a_policy_nothing_is_done_and_what_was_asked_for_is_waited_for()
     made = planned(
         None, look((HERE, failing()), (HERE, failing()), machines=MACHINES, repairs=at(asked, repair("RecreatePod", pod="p"))), 2
     )
-    assert (dict(made.remedies.repairs.nodes), made.remedies.held) == ({0: asked}, (0,))
+    assert (dict(made.repairs.record.nodes), made.repairs.held) == ({0: asked}, (0,))
     assert acts_of(made) == {}
 
 
 def test_busy_node_beside_faulty_ones_is_left_alone() -> None:
     made = planned(ALL, look(BUSY, (HERE, failing()), machines=MACHINES), 2)
-    assert made.remedies.repairs.nodes.keys() == {1}
+    assert made.repairs.record.nodes.keys() == {1}
 
 
 @pytest.mark.parametrize(
@@ -328,7 +327,7 @@ def test_busy_node_beside_faulty_ones_is_left_alone() -> None:
     [
         pytest.param(at(REBOOT, repair("GivenUp", LONG_AGO, "RecreatePod")), id="one-each"),
         pytest.param(at(*[repair("Suspect")] * 5, systemic_since=LONG_AGO), id="many-alike"),
-        pytest.param(with_asked(at(REBOOT), {0: NOW + 0.7}), id="asked"),
+        pytest.param(RepairPlan(at(REBOOT)).with_asked({0: NOW + 0.7}).record, id="asked"),
     ],
 )
 def test_status_brings_repairs_back(repairs: Repairs) -> None:

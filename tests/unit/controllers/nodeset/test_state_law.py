@@ -8,7 +8,7 @@ import msgspec
 
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan, plan_nodeset
-from controllers.nodeset.structs import Drain, NodeSet, UpdateStrategy
+from controllers.nodeset.structs import Drain, NodeSetObject, UpdateStrategy
 from controllers.nodeset.workers import Machine, NodeJob, WorkerNode, WorkerPod
 from slurm.check_results import Failure
 from slurm.reasons import POD_STOPPING, SCALE_IN, UPDATE, gpus, is_check
@@ -61,7 +61,7 @@ def decide(cause: Cause, law: Law, reason: str = "", drained_at: float | None = 
     """The plan for a set whose only node is in that state, with a job past its deadline where there is one at all."""
     one = nodeset(**{"drain": DEADLINE, **cause.spec})
     if cause.is_deleted:
-        one = NodeSet(msgspec.structs.replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z"), one.spec)
+        one = NodeSetObject(msgspec.structs.replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z"), one.spec)
     failures = {"disk": FULL} if is_failing or is_check(reason) else {}
     node = WorkerNode(state_of(law), reason, jobs=(NodeJob("7"),), failures=failures)
     records = {} if drained_at is None else {0: drained_at}

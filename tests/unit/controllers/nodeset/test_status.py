@@ -8,7 +8,7 @@ from controllers.nodeset.events import build_events
 from controllers.nodeset.observed import JobRequests, Observed
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.status import build_status, cut
-from controllers.nodeset.structs import Condition, Drain, NodeSet, NodeSetStatus, UpdateStrategy
+from controllers.nodeset.structs import Condition, Drain, NodeSetObject, NodeSetStatus, UpdateStrategy
 from controllers.nodeset.workers import Machine, NodeJob
 from slurm.reasons import SCALE_IN, UPDATE, gpus
 from tests.unit.controllers.nodeset.examples import BUSY, GHOST, IDLE, NO_REQUEUE, NOW, OLD, SALLOC, look, node, nodeset, pod
@@ -173,7 +173,7 @@ def test_status_says_what_is_and_why(seen: Observed, silence: Silence | None, ph
 def test_condition_that_stays_keeps_its_time() -> None:
     one = nodeset(replicas=2)
     before = build_status(one, look(IDLE, BUSY), plan_nodeset(one, look(IDLE, BUSY)), None, "2026-01-01T00:00:00Z")
-    later = NodeSet(one.metadata, one.spec, before)
+    later = NodeSetObject(one.metadata, one.spec, before)
     after = build_status(
         later, look(IDLE, silent=True), plan_nodeset(later, look(IDLE, silent=True)), Silence(1, "x"), "2026-02-02T00:00:00Z"
     )

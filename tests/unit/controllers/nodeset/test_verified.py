@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from controllers.nodeset.check_jobs import CRON_JOBS, JOBS, MOST_NODES, CronJob, build_job, choose
-from controllers.nodeset.plans.verification import LOOK_AGAIN_S
+from controllers.nodeset.repairs.checks import LOOK_AGAIN_S
 from controllers.nodeset.structs import SLURM_NODES
 from names import variables
 from slurm.causes import Kind
@@ -166,8 +166,8 @@ async def test_check_without_an_answer_is_asked_again_and_told_and_leads_to_no_s
 @pytest.mark.parametrize("pace_s", [65, 300, 3600])
 def test_every_node_has_its_turn_though_no_other_ever_has_an_answer(pace_s: int) -> None:
     repairs = {ordinal: Request(f"i-{ordinal}", SINCE) for ordinal in range(400)}
-    admitted = {ordinal: Request(f"i-{ordinal}") for ordinal in range(400, 600)}
-    waiting, seen = {**repairs, **admitted}, set[int]()
+    before_jobs = {ordinal: Request(f"i-{ordinal}") for ordinal in range(400, 600)}
+    waiting, seen = {**repairs, **before_jobs}, set[int]()
     for turn in range(40):
         made = choose(waiting, 1.8e9 + turn * pace_s)
         assert {ordinal: waiting[ordinal] for ordinal in made} == made
@@ -177,18 +177,18 @@ def test_every_node_has_its_turn_though_no_other_ever_has_an_answer(pace_s: int)
 
 
 @pytest.mark.parametrize(
-    ("repaired", "admitted", "chosen"),
+    ("repaired", "before_jobs", "chosen"),
     [
         pytest.param(3, 4, (3, 4), id="all"),
         pytest.param(250, 0, (200, 0), id="repairs-alone"),
         pytest.param(0, 250, (0, 200), id="first-jobs-alone"),
         pytest.param(250, 10, (190, 10), id="a-share-that-is-not-needed"),
-        pytest.param(10, 250, (10, 190), id="places-left-over"),
+        pytest.param(10, 250, (10, 190), id="room-left-over"),
         pytest.param(250, 250, (150, 50), id="both"),
     ],
 )
-def test_job_takes_repairs_first_and_some_that_wait_for_their_first_job(repaired: int, admitted: int, chosen: tuple[int, int]) -> None:
-    waiting = {one: Request("i", SINCE if one < repaired else "") for one in range(repaired + admitted)}
+def test_job_takes_repairs_first_and_some_that_wait_for_their_first_job(repaired: int, before_jobs: int, chosen: tuple[int, int]) -> None:
+    waiting = {one: Request("i", SINCE if one < repaired else "") for one in range(repaired + before_jobs)}
     made = choose(waiting, 1.8e9)
     assert (sum(one < repaired for one in made), sum(one >= repaired for one in made)) == chosen
 

@@ -4,7 +4,7 @@ import pytest
 
 from programs.notify.nodes import Known, Reading, first_known, plan_changes, read_nodes
 from slurm.check_results import FAILED, CheckResult, Failure, with_result
-from slurm.reasons import ADMISSION, POD_STOPPING, RESUME_FAILED, SCALE_IN, UPDATE
+from slurm.reasons import BEFORE_JOBS, POD_STOPPING, RESUME_FAILED, SCALE_IN, UPDATE
 from slurm.scontrol import AnswerError
 from tests.unit.programs.notify.examples import BETWEEN, sinfo
 
@@ -26,7 +26,7 @@ def reading(*lines: dict[str, str]) -> Reading:
         pytest.param({**FAN, "Reason": "fan : Not responding"}, "fan", id="what-slurmctld-appended"),
         pytest.param({**FAN, "Reason": SCALE_IN}, None, id="scale-in"),
         pytest.param({**FAN, "Reason": POD_STOPPING}, None, id="pod-stops"),
-        pytest.param({**FAN, "Reason": ADMISSION}, None, id="waits-for-its-checks"),
+        pytest.param({**FAN, "Reason": BEFORE_JOBS}, None, id="waits-for-its-checks"),
         pytest.param({"StateComplete": "idle+cloud+powered_down"}, None, id="off"),
         pytest.param({"StateComplete": "down+cloud+powered_down", "Reason": f"fan : {RESUME_FAILED}"}, "fan", id="did-not-come-up"),
     ],

@@ -1,4 +1,4 @@
-"""How the driver's words about instances of MIG are read, and which instance gets which place on its GPU."""
+"""How the driver's words about instances of MIG are read, and which instance gets which number on its GPU."""
 
 import os
 from pathlib import Path
@@ -50,15 +50,15 @@ def test_words_that_do_not_fit_are_no_reading(listing: str, more: str, why: str)
         read_instances(listing, more)
 
 
-def test_places_follow_the_profiles_whatever_the_order_in_which_instances_were_made() -> None:
-    """The same ids have the same place after a restart: running jobs have these files open."""
+def test_numbers_follow_the_profiles_whatever_the_order_in_which_instances_were_made() -> None:
+    """The same ids have the same number after a restart: running jobs have these files open."""
     made = [Instance(0, "1g.10gb", "b", (9, 0)), Instance(0, "3g.40gb", "a", (2, 0)), Instance(0, "1g.10gb", "c", (7, 0))]
     wanted = [("a", 0), ("c", 1), ("b", 2)]
     for instances in (made, made[::-1]):
         assert [(each.uuid, at) for each, at in order(instances, ("3g.40gb", "1g.10gb", "1g.10gb"))] == wanted
 
 
-def test_instances_that_nobody_declared_get_no_place() -> None:
+def test_instances_that_nobody_declared_get_no_number() -> None:
     assert order([Instance(0, "7g.80gb", "a", (0, 0)), Instance(1, "1g.10gb", "b", (7, 0))], ("1g.10gb",)) == [
         (Instance(1, "1g.10gb", "b", (7, 0)), 0)
     ]
@@ -83,20 +83,22 @@ def test_files_are_the_kernels_devices_of_each_instance_and_those_of_earlier_one
         (tmp_path / name).write_text(text)
         monkeypatch.setattr(mig, name, str(tmp_path / name))
 
-    def placed(*instances: tuple[str, int]) -> dict[str, tuple[int, int]]:
+    def numbered(*instances: tuple[str, int]) -> dict[str, tuple[int, int]]:
         minors = "".join(f"gpu0/gi{gi}/access {10 * gi}\ngpu0/gi{gi}/ci0/access {10 * gi + 1}\n" for _, gi in instances)
         (tmp_path / "_MINORS").write_text(minors)
-        mig.place([Instance(0, profile, f"MIG-{gi}", (gi, 0)) for profile, gi in instances], ("3g.40gb", "1g.10gb"), is_simulated=False)
+        mig.make_devices(
+            [Instance(0, profile, f"MIG-{gi}", (gi, 0)) for profile, gi in instances], ("3g.40gb", "1g.10gb"), is_simulated=False
+        )
         return {file.name: (os.major(device := file.stat().st_rdev), os.minor(device)) for file in folder.iterdir()}
 
-    assert placed(("1g.10gb", 7), ("3g.40gb", 1)) == {"0-0-gi": (234, 10), "0-0-ci": (234, 11), "0-1-gi": (234, 70), "0-1-ci": (234, 71)}
+    assert numbered(("1g.10gb", 7), ("3g.40gb", 1)) == {"0-0-gi": (234, 10), "0-0-ci": (234, 11), "0-1-gi": (234, 70), "0-1-ci": (234, 71)}
     assert (tmp_path / "LIST").read_text() == f"{folder}/0-0-ci MIG-1\n{folder}/0-1-ci MIG-7\n"
     kept = (folder / "0-0-gi").stat().st_ino
-    assert placed(("3g.40gb", 1)) == {"0-0-gi": (234, 10), "0-0-ci": (234, 11)}
+    assert numbered(("3g.40gb", 1)) == {"0-0-gi": (234, 10), "0-0-ci": (234, 11)}
     assert (folder / "0-0-gi").stat().st_ino == kept
     (tmp_path / "_MINORS").write_text("")
     with pytest.raises(MigError, match="the kernel has no device for gpu0/gi1/access"):
-        mig.place([Instance(0, "3g.40gb", "MIG-1", (1, 0))], ("3g.40gb",), is_simulated=False)
+        mig.make_devices([Instance(0, "3g.40gb", "MIG-1", (1, 0))], ("3g.40gb",), is_simulated=False)
 
 
 WANTED = "1 of 3g.40gb and 2 of 1g.10gb"

@@ -6,14 +6,14 @@ from programs.worker.plan import (
     Drain,
     Leave,
     Lift,
-    Place,
     Remark,
     Restart,
     SetDown,
+    SetInstance,
     Wait,
     needs_boot,
     plan_gpus,
-    plan_place,
+    plan_instance,
     plan_remark,
     plan_settle,
     plan_stop,
@@ -123,35 +123,35 @@ def test_gpus_that_differ_keep_jobs_off_the_node_until_they_do_not(
     assert plan_gpus(node(words, reason), fault) == change
 
 
-ADMISSION = "slipway: admission"
+BEFORE_JOBS = "slipway: admission"
 
 
 @pytest.mark.parametrize(
     ("words", "reason", "change"),
     [
-        pytest.param("IDLE+CLOUD+POWERED_DOWN", "", Drain(ADMISSION), id="never-registered"),
-        pytest.param("IDLE+CLOUD", "", Drain(ADMISSION), id="slurm-has-not-missed-the-last-pod-yet"),
-        pytest.param("ALLOCATED+CLOUD+POWERING_UP+NOT_RESPONDING", "", Drain(ADMISSION), id="a-job-waits-for-it"),
-        pytest.param("IDLE+CLOUD+DRAIN", OURS, Drain(ADMISSION), id="of-an-earlier-pod"),
-        pytest.param("IDLE+CLOUD+DRAIN", GPUS, Drain(ADMISSION), id="gpus-are-right-again"),
-        pytest.param("IDLE+CLOUD+DRAIN+UNDRAIN", "", Drain(ADMISSION), id="about-to-be-undrained"),
-        pytest.param("IDLE+CLOUD+DRAIN", ADMISSION, None, id="drained-already"),
-        pytest.param("DOWN+CLOUD+DRAIN+NOT_RESPONDING", f"{ADMISSION} : Not responding", None, id="drained-already-and-silent"),
+        pytest.param("IDLE+CLOUD+POWERED_DOWN", "", Drain(BEFORE_JOBS), id="never-registered"),
+        pytest.param("IDLE+CLOUD", "", Drain(BEFORE_JOBS), id="slurm-has-not-missed-the-last-pod-yet"),
+        pytest.param("ALLOCATED+CLOUD+POWERING_UP+NOT_RESPONDING", "", Drain(BEFORE_JOBS), id="a-job-waits-for-it"),
+        pytest.param("IDLE+CLOUD+DRAIN", OURS, Drain(BEFORE_JOBS), id="of-an-earlier-pod"),
+        pytest.param("IDLE+CLOUD+DRAIN", GPUS, Drain(BEFORE_JOBS), id="gpus-are-right-again"),
+        pytest.param("IDLE+CLOUD+DRAIN+UNDRAIN", "", Drain(BEFORE_JOBS), id="about-to-be-undrained"),
+        pytest.param("IDLE+CLOUD+DRAIN", BEFORE_JOBS, None, id="drained-already"),
+        pytest.param("DOWN+CLOUD+DRAIN+NOT_RESPONDING", f"{BEFORE_JOBS} : Not responding", None, id="drained-already-and-silent"),
         pytest.param("IDLE+CLOUD+DRAIN", "fan is loud", None, id="a-persons-drain"),
         pytest.param("IDLE+CLOUD+DRAIN", "slipway: check disk: full", None, id="a-checks-drain"),
         pytest.param("DOWN+CLOUD", "fan is loud", Drain("fan is loud"), id="a-persons-down-stays-theirs"),
-        pytest.param("DOWN+CLOUD", "slipway: pod was replaced", Drain(ADMISSION), id="jobs-were-given-back"),
-        pytest.param("STRANGE", "", Drain(ADMISSION), id="unknown-state"),
+        pytest.param("DOWN+CLOUD", "slipway: pod was replaced", Drain(BEFORE_JOBS), id="jobs-were-given-back"),
+        pytest.param("STRANGE", "", Drain(BEFORE_JOBS), id="unknown-state"),
     ],
 )
 def test_node_is_drained_before_slurmd_starts_where_checks_come_before_jobs(words: str, reason: str, change: Drain | None) -> None:
-    assert plan_settle(node(words, reason), is_checked_first=True) == change
+    assert plan_settle(node(words, reason), has_checks_before_jobs=True) == change
 
 
 @every_state
 def test_start_before_checks_never_lifts_a_drain(law: Law) -> None:
-    for reason in (GPUS, OURS, ADMISSION, "fan is loud", ""):
-        assert not isinstance(plan_settle(node(law.words, reason), is_checked_first=True), Lift)
+    for reason in (GPUS, OURS, BEFORE_JOBS, "fan is loud", ""):
+        assert not isinstance(plan_settle(node(law.words, reason), has_checks_before_jobs=True), Lift)
 
 
 def test_jobs_of_an_earlier_pod_are_given_back_before_the_gpus_are_told_of() -> None:
@@ -168,15 +168,15 @@ def test_drain_for_gpus_is_never_lifted_by_a_start_while_they_differ(law: Law) -
 @pytest.mark.parametrize(
     ("before", "now", "change"),
     [
-        pytest.param("", "m-1/b-1", Place("m-1/b-1"), id="first-machine"),
+        pytest.param("", "m-1/b-1", SetInstance("m-1/b-1"), id="first-machine"),
         pytest.param("m-1/b-1", "m-1/b-1", None, id="same-machine"),
-        pytest.param("m-1/b-1", "m-1/b-2", Place("m-1/b-2"), id="machine-that-booted"),
-        pytest.param("m-1/b-1", "m-2/b-9", Place("m-2/b-9"), id="another-machine"),
+        pytest.param("m-1/b-1", "m-1/b-2", SetInstance("m-1/b-2"), id="machine-that-booted"),
+        pytest.param("m-1/b-1", "m-2/b-9", SetInstance("m-2/b-9"), id="another-machine"),
         pytest.param("m-1/b-1", "", None, id="machine-that-nobody-knows"),
     ],
 )
-def test_slurm_is_told_of_the_machine_that_the_node_is_on(before: str, now: str, change: Place | None) -> None:
-    assert plan_place(Node("gpu-0", node_state(["IDLE"]), instance=before), now) == change
+def test_slurm_is_told_of_the_machine_that_the_node_is_on(before: str, now: str, change: SetInstance | None) -> None:
+    assert plan_instance(Node("gpu-0", node_state(["IDLE"]), instance=before), now) == change
 
 
 @pytest.mark.parametrize(

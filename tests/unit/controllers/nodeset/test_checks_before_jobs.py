@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from components.check_jobs import CHECKED_FIRST
+from components.check_jobs import CHECKS_BEFORE_JOBS
 from controllers.nodeset.conditions import build_conditions
-from controllers.nodeset.observe import find_unchecked
+from controllers.nodeset.observe import find_checks_before_jobs
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan, plan_nodeset
 from controllers.nodeset.structs import SLURM_NODES
 from controllers.nodeset.workers import Machine
 from controllers.runtime.structs import KUBE_NODES, PODS
 from slurm.check_results import Failure, Request
-from slurm.reasons import ADMISSION, check, cordon
+from slurm.reasons import BEFORE_JOBS, check, cordon
 from tests.unit.controllers.nodeset.examples import NOW, acts_of, look, node, nodeset, pod
 from tests.unit.controllers.nodeset.memory_cluster import Cluster
 from tests.unit.controllers.nodeset.test_killed import KILL_POINTS, killed_at
@@ -21,7 +21,7 @@ from tests.unit.controllers.nodeset.test_repaired import condition
 from tests.unit.controllers.nodeset.test_verified import IN_SERVICE, answer, jobs, put_cron_job
 
 TEMPLATE = {
-    "metadata": {"labels": {"app": "slurm"}, "annotations": CHECKED_FIRST},
+    "metadata": {"labels": {"app": "slurm"}, "annotations": CHECKS_BEFORE_JOBS},
     "spec": {"containers": [{"name": "slurmd", "image": "a"}]},
 }
 SPEC: dict[str, Any] = {
@@ -36,7 +36,7 @@ FULL = Failure("2026-01-01T00:00:00Z", "full")
 SPARED = Failure(FULL.since, FULL.found, drains=False)
 OURS = Request("i-1")
 MACHINES = {"m-1": Machine(identity="i-1")}
-HERE = pod(machine="m-1", is_checked_first=True)
+HERE = pod(machine="m-1", has_checks_before_jobs=True)
 
 
 def passed(*names: str, machine: str = "i-1") -> dict[str, Request]:
@@ -46,12 +46,12 @@ def passed(*names: str, machine: str = "i-1") -> dict[str, Request]:
 def planned(worker: Any, machines: dict[str, Machine] | None = None, **facts: Any) -> tuple[Plan, Observed]:
     pods, nodes = {0: worker[0]}, {0: worker[1]}
     known = MACHINES if machines is None else machines
-    missing = find_unchecked(("disk", "stream"), pods, nodes, known)
-    seen = look(worker, machines=known, unchecked=missing, **facts)
+    missing = find_checks_before_jobs(("disk", "stream"), pods, nodes, known)
+    seen = look(worker, machines=known, checks_before_jobs=missing, **facts)
     return plan_nodeset(nodeset(replicas=1, checks_before_jobs=("disk", "stream"), check_jobs=("disk", "stream")), seen), seen
 
 
-def drained(reason: str = ADMISSION, **facts: Any) -> Any:
+def drained(reason: str = BEFORE_JOBS, **facts: Any) -> Any:
     return node("IDLE DRAIN", reason, **facts)
 
 
@@ -59,24 +59,24 @@ def drained(reason: str = ADMISSION, **facts: Any) -> Any:
     ("worker", "facts", "acts"),
     [
         pytest.param((HERE, drained()), {}, {}, id="waits"),
-        pytest.param((HERE, node("IDLE CLOUD POWERED_DOWN DRAIN", ADMISSION)), {}, {}, id="slurmd-listens-and-has-not-registered"),
-        pytest.param((HERE, node("IDLE DRAIN", "")), {"drained_at": {0: NOW - 9}}, {"drain": {ADMISSION: (0,)}}, id="reason-lost"),
+        pytest.param((HERE, node("IDLE CLOUD POWERED_DOWN DRAIN", BEFORE_JOBS)), {}, {}, id="slurmd-listens-and-has-not-registered"),
+        pytest.param((HERE, node("IDLE DRAIN", "")), {"drained_at": {0: NOW - 9}}, {"drain": {BEFORE_JOBS: (0,)}}, id="reason-lost"),
         pytest.param((HERE, drained(passed_for=passed("disk"))), {}, {}, id="one-of-two"),
-        pytest.param((HERE, drained(passed_for=passed("disk", "stream"))), {}, {"undrain": (0,)}, id="admitted"),
+        pytest.param((HERE, drained(passed_for=passed("disk", "stream"))), {}, {"undrain": (0,)}, id="all-have-passed"),
         pytest.param((HERE, drained(passed_for=passed("disk", "stream", machine="i-0"))), {}, {}, id="another-machine-has-passed"),
         pytest.param((HERE, drained(passed_for=passed("disk", "stream"))), {"machines": {}}, {}, id="machine-not-known"),
         pytest.param(
-            (HERE, node("IDLE", passed_for=passed("disk"))), {}, {"drain": {ADMISSION: (0,)}}, id="drained-where-others-lifted-it"
+            (HERE, node("IDLE", passed_for=passed("disk"))), {}, {"drain": {BEFORE_JOBS: (0,)}}, id="drained-where-others-lifted-it"
         ),
         pytest.param((HERE, node("IDLE")), {"looked_at": frozenset({0})}, {}, id="not-while-a-check-looks"),
-        pytest.param((HERE, drained(cordon("m-1"))), {}, {"drain": {ADMISSION: (0,)}}, id="after-a-cordon"),
+        pytest.param((HERE, drained(cordon("m-1"))), {}, {"drain": {BEFORE_JOBS: (0,)}}, id="after-a-cordon"),
         pytest.param((HERE, drained("fan is loud")), {}, {}, id="an-administrators-drain-stays"),
         pytest.param(
             (HERE, drained(failures={"disk": FULL})), {}, {"drain": {check("disk", "full"): (0,)}}, id="a-failure-has-its-own-drain"
         ),
-        pytest.param((HERE, node("IDLE", failures={"disk": FULL})), {}, {"drain": {ADMISSION: (0,)}}, id="a-failure-that-is-not-drained"),
+        pytest.param((HERE, node("IDLE", failures={"disk": FULL})), {}, {"drain": {BEFORE_JOBS: (0,)}}, id="a-failure-that-is-not-drained"),
         pytest.param((HERE, drained(check("disk", "full"), failures={"disk": FULL})), {}, {}, id="held-by-its-check"),
-        pytest.param((HERE, drained(check("disk", "full"))), {}, {"drain": {ADMISSION: (0,)}}, id="passed-unasked"),
+        pytest.param((HERE, drained(check("disk", "full"))), {}, {"drain": {BEFORE_JOBS: (0,)}}, id="passed-unasked"),
         pytest.param((HERE, drained(failures={"disk": SPARED})), {}, {}, id="spared-and-kept-out"),
         pytest.param((pod(machine="m-1"), node("IDLE")), {}, {}, id="pod-from-before-the-field"),
         pytest.param((pod(machine="m-1"), drained()), {}, {"undrain": (0,)}, id="field-taken-away"),
@@ -93,8 +93,8 @@ def test_drain_stays_until_the_machine_has_passed_all(worker: Any, facts: dict[s
         pytest.param((HERE, drained(passed_for=passed("disk"))), {}, {"stream": {0: OURS}}, id="then-the-second"),
         pytest.param((HERE, drained(passed_for=passed("disk", "stream"))), {}, {}, id="then-none"),
         pytest.param((HERE, drained()), {"machines": {}}, {}, id="machine-not-known"),
-        pytest.param((HERE, node("ALLOCATED DRAIN", ADMISSION)), {}, {}, id="a-job-is-there"),
-        pytest.param((HERE, node("DOWN DRAIN NOT_RESPONDING", ADMISSION)), {}, {}, id="not-up-yet"),
+        pytest.param((HERE, node("ALLOCATED DRAIN", BEFORE_JOBS)), {}, {}, id="a-job-is-there"),
+        pytest.param((HERE, node("DOWN DRAIN NOT_RESPONDING", BEFORE_JOBS)), {}, {}, id="not-up-yet"),
         pytest.param((HERE, drained("fan is loud")), {}, {}, id="an-administrators-drain"),
         pytest.param((HERE, drained(failures={"disk": FULL})), {}, {}, id="its-schedule-looks-at-a-failure"),
         pytest.param((HERE, drained(failed_at={"disk": NOW - 9}, failures={"disk": SPARED})), {}, {}, id="failed-a-moment-ago"),
@@ -104,12 +104,12 @@ def test_drain_stays_until_the_machine_has_passed_all(worker: Any, facts: dict[s
     ],
 )
 def test_checks_run_one_after_another(worker: Any, facts: dict[str, Any], checks: dict[str, Any]) -> None:
-    assert planned(worker, **facts)[0].checks == checks
+    assert planned(worker, **facts)[0].repairs.checks == checks
 
 
 @pytest.mark.parametrize(("age_s", "status"), [(100, None), (2000, "False")])
 def test_set_says_so_when_a_node_waits_for_long(age_s: float, status: str | None) -> None:
-    worker = pod(machine="m-1", is_checked_first=True, created_at=NOW - age_s), drained()
+    worker = pod(machine="m-1", has_checks_before_jobs=True, created_at=NOW - age_s), drained()
     plan, seen = planned(worker)
     found = build_conditions(nodeset(replicas=1, checks_before_jobs=("disk",)), seen, plan, list(seen.workers()), None, (), None)
     assert [each.status for each in found if each.type == "CheckedFirst"] == ([status] if status else [])
@@ -198,7 +198,7 @@ async def test_node_without_an_answer_keeps_no_other_from_its_turn(checked: Clus
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("allowed", range(1, KILL_POINTS, 3))
-async def test_process_killed_after_any_write_lets_no_node_in_unchecked(checked: Cluster, allowed: int) -> None:
+async def test_process_killed_after_any_write_skips_no_check_before_jobs(checked: Cluster, allowed: int) -> None:
     await killed_at(checked, allowed, rounds=8)
     assert all("DRAIN" in words or "POWERED_DOWN" in words for words in checked.slurm.words.values())
     for _ in range(10):

@@ -8,9 +8,8 @@ from controllers.nodeset.machines import delete_node, post, post_to_ec2
 from controllers.nodeset.observe import machine
 from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import Plan
-from controllers.nodeset.plans.remedies import with_asked
-from controllers.nodeset.plans.steps import MachineStep
 from controllers.nodeset.pods import node_name
+from controllers.nodeset.repairs import MachineStep
 from controllers.nodeset.rounds import Round
 from controllers.runtime.errors import ApiError, Conflict, NotFound
 from controllers.runtime.step_request import StepRequest
@@ -21,7 +20,7 @@ log = structlog.get_logger()
 async def ask_for_machines(round_: Round, observed: Observed, plan: Plan) -> Plan:
     """Asks for each step. The returned plan has the accepted requests, for the status; for all others, the next round asks again."""
     asked: dict[int, float] = {}
-    for step in plan.remedies.machines:
+    for step in plan.repairs.machines:
         if not round_.is_fresh_for_slurm() or not round_.world.may_write():
             round_.came_too_late = True  # a job may have come meanwhile
             break
@@ -35,10 +34,7 @@ async def ask_for_machines(round_: Round, observed: Observed, plan: Plan) -> Pla
             round_.fail(f"{step.step} of {step.machine}", error)
             continue
         asked[step.ordinal] = round_.world.clock.wall()
-    if not asked:
-        return plan
-    repairs = with_asked(plan.remedies.repairs, asked)
-    return replace(plan, remedies=replace(plan.remedies, repairs=repairs, has_changed=True))
+    return replace(plan, repairs=plan.repairs.with_asked(asked)) if asked else plan
 
 
 async def _send(round_: Round, request: StepRequest, uid: str) -> None:

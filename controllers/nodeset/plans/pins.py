@@ -16,7 +16,7 @@ _PASSING = "node.kubernetes.io/"
 Machines = Callable[[str], KubeNode | None]
 
 
-def plan_places(
+def plan_pins(
     spec: NodeSetSpec, recorded: Mapping[int, str], pods: Mapping[int, WorkerPod], machines: Machines, refusals: Callable[[int], int]
 ) -> dict[int, str]:
     """The machine of each ordinal of a pinned set: where its pod has run, else what was recorded and still fits."""

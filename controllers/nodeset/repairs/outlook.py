@@ -4,11 +4,12 @@ from collections.abc import Mapping
 
 from controllers.nodeset.check_jobs import job_name
 from controllers.nodeset.observed import Observed, Repair
-from controllers.nodeset.plans.causes import faults_among, rfc3339
-from controllers.nodeset.plans.remedies import Remedies, next_step, wait_s
-from controllers.nodeset.plans.steps import MACHINE_STEPS
-from controllers.nodeset.plans.verification import CHECK_CAUSE, LOOK_AGAIN_S, is_unanswered, last_step
-from controllers.nodeset.structs import NodeSet, RemedyPolicy
+from controllers.nodeset.plans.causes import CHECK_CAUSE, faults_among, rfc3339
+from controllers.nodeset.repairs.checks import LOOK_AGAIN_S
+from controllers.nodeset.repairs.plan import RepairPlan
+from controllers.nodeset.repairs.steps import MACHINE_STEPS, next_step, wait_s
+from controllers.nodeset.repairs.views import last_step
+from controllers.nodeset.structs import NodeSetObject, RemedyPolicy
 from controllers.nodeset.workers import Machine
 from slurm.causes import Cause, Wish
 
@@ -19,47 +20,49 @@ _DOES: Mapping[str, str] = {
 }
 
 
-def with_remedies(
-    nodeset: NodeSet, remedies: Remedies, causes: Mapping[int, tuple[Cause, ...]], observed: Observed
+def with_outlooks(
+    nodeset: NodeSetObject, plan: RepairPlan, causes: Mapping[int, tuple[Cause, ...]], observed: Observed
 ) -> Mapping[int, tuple[Cause, ...]]:
     """The causes with what the repair of each node does about them. Only a cause of the policy's kinds has a repair."""
     policy = nodeset.spec.remedies
     if policy is None:
         return causes
     extended = dict(causes)
-    for ordinal, repair in remedies.repairs.nodes.items():
+    for ordinal, repair in plan.record.nodes.items():
         if ordinal in extended:
+            worker, is_unanswered = observed.worker(ordinal), ordinal in plan.unanswered
             faults = faults_among(extended[ordinal], policy.causes)
-            worker, outstanding = observed.worker(ordinal), remedies.outstanding.get(ordinal, ())
-            outlook = _words(policy, remedies, repair, faults, observed.machine_of(worker))
+            outlook = _outlook(policy, plan, repair, faults, observed.machine_of(worker))
             if repair.state == "Draining" and worker.has_check_drain:
                 outlook = f"{outlook} {_late_jobs(nodeset, repair)}".rstrip()
-            if is_late := is_unanswered(policy, observed, repair, worker, faults, outstanding):
+            if is_unanswered:
                 outlook = _unanswered(repair)
-            extended[ordinal] = tuple(_told(cause, outlook) if cause.kind in policy.causes else cause for cause in extended[ordinal])
-            if outstanding:
+            extended[ordinal] = tuple(
+                _with(cause, cause.evidence, f"{cause.next} {outlook}".strip()) if cause.kind in policy.causes else cause
+                for cause in extended[ordinal]
+            )
+            if outstanding := plan.outstanding.get(ordinal):
                 extended[ordinal] = tuple(
-                    _unverified(nodeset, cause, outstanding, outlook, is_late) if cause.name == "remedy" else cause
+                    _unverified(nodeset, cause, outstanding, outlook, is_unanswered) if cause.name == "remedy" else cause
                     for cause in extended[ordinal]
                 )
     return extended
 
 
-def _told(cause: Cause, outlook: str) -> Cause:
-    after = f"{cause.next} {outlook}".strip()
-    return Cause(cause.name, cause.kind, cause.source, cause.evidence, cause.owner, after, cause.wish, cause.since)
-
-
-def _unverified(nodeset: NodeSet, cause: Cause, outstanding: tuple[str, ...], outlook: str, is_late: bool) -> Cause:
+def _unverified(nodeset: NodeSetObject, cause: Cause, outstanding: tuple[str, ...], outlook: str, is_unanswered: bool) -> Cause:
     """The drain of a node whose last step is done but not verified yet."""
     space, job = nodeset.metadata.namespace, job_name(nodeset.spec.cluster, outstanding[0])
     after = f"It returns to service once {' and '.join(outstanding)} have passed here. The log: kubectl -n {space} logs --follow job/{job}"
-    so_far = ", without an answer" if is_late else ""
+    so_far = ", without an answer" if is_unanswered else ""
     evidence = f"its repair is not verified yet: {', '.join(outstanding)} outstanding{so_far}"
-    return Cause(cause.name, cause.kind, cause.source, evidence, cause.owner, f"{after}. {outlook}", cause.wish, cause.since)
+    return _with(cause, evidence, f"{after}. {outlook}")
 
 
-def _late_jobs(nodeset: NodeSet, repair: Repair) -> str:
+def _with(cause: Cause, evidence: str, after: str) -> Cause:
+    return Cause(cause.name, cause.kind, cause.source, evidence, cause.owner, after, cause.wish, cause.since)
+
+
+def _late_jobs(nodeset: NodeSetObject, repair: Repair) -> str:
     """What becomes of jobs on a node that a check has drained; empty where they may run as long as they like."""
     drain = nodeset.spec.drain
     if drain.action == "Wait" or drain.deadline_seconds is None:
@@ -75,10 +78,10 @@ def _unanswered(repair: Repair) -> str:
     )
 
 
-def _words(policy: RemedyPolicy, remedies: Remedies, repair: Repair, faults: Mapping[str, Wish], machine: Machine | None) -> str:
+def _outlook(policy: RemedyPolicy, plan: RepairPlan, repair: Repair, faults: Mapping[str, Wish], machine: Machine | None) -> str:
     following = next_step(policy, repair, machine, faults)
     then = f"{_DOES[following]} ({following})" if following else "a person is needed"
-    if remedies.is_systemic:
+    if plan.is_systemic:
         return "Too many nodes of the set fail at once, so nothing is repaired (condition Remedied of the node set)."
     if repair.state in ("Suspect", "Verifying"):
         due = rfc3339(repair.since + wait_s(policy, repair))
