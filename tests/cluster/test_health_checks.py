@@ -343,7 +343,7 @@ def bring_home(stack: DevStack, name: str) -> None:
 
 
 def refused_job(stack: DevStack, homeless: str) -> str:
-    """A job on all nodes whose prolog has found /home missing. Empty where slurmd's own look, once a minute, found it before the job began."""
+    """A job on all nodes whose prolog has found /home missing. Empty where the look of each minute found it before the job began."""
     job = stack.submit("#!/bin/bash\ntrue\n", "--nodes=4 --output=/dev/null")
     eventually("the drain", lambda: node(stack, homeless)["reason"] == "slipway: check mounts: /home is not mounted", 30)
 
