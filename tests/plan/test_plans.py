@@ -127,7 +127,7 @@ def test_the_dev_stack_renders_to_plain_manifests() -> None:
     assert all(yaml_text(one.manifest) for one in found)
 
 
-def test_the_production_stack_needs_the_cli_for_its_cloud_and_says_for_what() -> None:
+def test_rendering_h100_fails_and_names_what_only_pulumi_can_make() -> None:
     with pytest.raises(SlipwayError, match=r"(?s)run `pulumi up`:.*aws:eks/nodeGroup:NodeGroup") as caught:
         documents(plan_of("h100"))
     assert "kubernetes:helm.sh/v3:Release" in str(caught.value)
