@@ -63,7 +63,7 @@ def test_every_claim_of_a_set_is_declared_so_that_its_disk_can_grow(stack: str) 
     assert all(adopts(plan, declared[name]) for name in wanted)
 
 
-def test_kinds_and_classes_of_the_whole_cluster_stay_and_are_the_same_from_every_stack() -> None:
+def test_kinds_and_classes_are_the_same_from_every_stack() -> None:
     found = {
         name: [
             one.inputs
@@ -96,7 +96,8 @@ def test_claims_that_outlive_the_stack_are_in_a_namespace_that_does() -> None:
     assert kept == {one.inputs["metadata"]["name"] for one in objects(plan) if one.inputs["kind"] == "Namespace"}
 
 
-def test_all_providers_are_of_one_cluster_so_that_no_object_is_replaced_between_them() -> None:
+def test_all_providers_are_of_one_cluster() -> None:
+    """An object would be replaced when it goes from one provider to the other."""
     for stack in ("dev", "h100"):
         found = [one.inputs for one in plan_of(stack).resources if one.type == "pulumi:providers:kubernetes"]
         assert len(found) == 2

@@ -30,7 +30,7 @@ def test_what_a_workload_waits_for_is_made_before_it(plan: Plan, end: str) -> No
     assert any(before)
 
 
-def test_node_sets_come_after_slurm_and_the_controller_that_make_them_ready(plan: Plan) -> None:
+def test_node_sets_come_after_slurm_and_the_nodeset_controller(plan: Plan) -> None:
     first = {one.urn for end in ("slurmctld", "slurmrestd", "nodeset-controller") if (one := workload(plan, end))}
     assert len(first) == 3
     for one in objects(plan):

@@ -1,12 +1,9 @@
 """Both example stacks as the real program declares them: golden plans, and rules that hold for any plan.
 
-Write the golden files again with `SLIPWAY_GOLDEN=write pytest tests/plan`, then read their diff like code. Left out of them: the image's
-tag, content hashes in names, and scripts and kinds, which stand in the repository as they are.
+`make golden` writes the golden files again; read their diff like code. tests/plan/golden.py explains what they show.
 """
 
-import difflib
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
@@ -16,27 +13,12 @@ import pytest
 from engine.faults import SlipwayError
 from engine.plan import Plan, Resource, as_json, compare, unknown_path
 from engine.render import documents, yaml_text
-from tests.plan.conftest import ROOT, plan_of
+from tests.plan.conftest import STACKS, plan_of
+from tests.plan.golden import render
+from tests.unit.configs.golden import GOLDEN, assert_golden
 
-GOLDEN = ROOT / "tests" / "golden" / "plan"
 MOST_RESOURCES = 500
 PROTECTED = ("Namespace", "PersistentVolume", "PersistentVolumeClaim", "RandomPassword")
-
-
-def normalised(plan: Plan) -> dict[str, Any]:
-    """The plan as JSON, rendered files line by line, without what differs between builds or stands in the repository as it is."""
-    shown = as_json(plan)
-    for one in shown["resources"]:
-        if one["type"].endswith(":CustomResourceDefinition"):
-            one["inputs"]["spec"] = "<as in the repository>"
-        files: dict[str, Any] = one["inputs"].get("data") if one["type"].endswith(":ConfigMap") else {}
-        for name, text in files.items():
-            files[name] = "<as in the repository>" if one["inputs"].get("immutable") else text.splitlines()
-    text = json.dumps(shown, ensure_ascii=False)
-    text = re.sub(r"(localhost/slipway/[a-z-]+):[0-9a-f]{8,}", r"\1:<content-tag>", text)
-    # A version of the root is called after the image's tag unless the stack file names it.
-    text = re.sub(r'(SLIPWAY_ROOT_VERSIONS?", "value": )"[0-9a-f]{12}"', r'\1"<content-tag>"', text)
-    return json.loads(re.sub(r"-[0-9a-f]{10}(?=[\"$])", "-<content>", text))
 
 
 def objects(plan: Plan) -> list[Resource]:
@@ -60,13 +42,11 @@ def named(plan: Plan, kind: str) -> set[str]:
 
 
 def test_golden_plan(stack: str, plan: Plan) -> None:
-    file = GOLDEN / f"{stack}.json"
-    text = json.dumps(normalised(plan), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-    if os.environ.get("SLIPWAY_GOLDEN") == "write":
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    diff = "\n".join(difflib.unified_diff(file.read_text().splitlines(), text.splitlines(), "golden", "now", lineterm="", n=2))
-    assert not diff, f"the plan of {stack} differs; SLIPWAY_GOLDEN=write pytest tests/plan if it should\n{diff}"
+    assert_golden(f"plan/{stack}", render(as_json(plan)))
+
+
+def test_each_stack_has_a_golden_plan_and_nothing_else_has() -> None:
+    assert sorted(each.name for each in (GOLDEN / "plan").iterdir()) == sorted(STACKS)
 
 
 def test_a_plan_is_the_same_whichever_run(stack: str, plan: Plan) -> None:
@@ -147,7 +127,7 @@ def test_the_dev_stack_renders_to_plain_manifests() -> None:
     assert all(yaml_text(one.manifest) for one in found)
 
 
-def test_the_production_stack_needs_the_cli_for_its_cloud_and_says_for_what() -> None:
+def test_rendering_h100_fails_and_names_what_only_pulumi_can_make() -> None:
     with pytest.raises(SlipwayError, match=r"(?s)run `pulumi up`:.*aws:eks/nodeGroup:NodeGroup") as caught:
         documents(plan_of("h100"))
     assert "kubernetes:helm.sh/v3:Release" in str(caught.value)

@@ -31,7 +31,7 @@ def list_of(plan: Plan) -> Resource:
     return found
 
 
-def test_a_removed_set_is_forgotten_by_the_engine_and_named_to_the_controller(plan: Plan) -> None:
+def test_a_removed_set_is_left_to_the_controller(plan: Plan) -> None:
     declared_sets = list_of(plan)
     assert set(declared_sets.inputs["data"]) == {one.inputs["metadata"]["name"] for one in sets_of(plan)}
     for one in sets_of(plan):

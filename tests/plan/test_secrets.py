@@ -66,7 +66,7 @@ def test_keys_of_a_stack_from_before_stay_as_they_are(stack: str) -> None:
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_of_what_is_protected_only_the_old_random_values_leave_a_stack_from_before(stack: str) -> None:
+def test_of_protected_resources_only_old_random_values_go(stack: str) -> None:
     new = continued(plan_of(stack), [one["urn"] for one in BEFORE[stack]])
     gone = {one["urn"] for one in BEFORE[stack] if one["urn"] not in new and (one.get("protect") or "$random:" in one["urn"])}
     assert {urn.rpartition("::")[2] for urn in gone} == {

@@ -1,7 +1,12 @@
 """Golden files: what is rendered now against what was reviewed. `make golden` writes them again; their diff is read like code."""
 
+import difflib
 import os
+from collections.abc import Iterable
 from pathlib import Path
+
+from configs.render.slurm import render, render_slurmdbd
+from tests.unit.configs.stacks import cluster
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 
@@ -17,4 +22,17 @@ def assert_golden(folder: str, texts: dict[str, str]) -> None:
         for name, text in texts.items():
             (place / name).write_text(text)
     found = {file.name: file.read_text() for file in place.iterdir()} if place.is_dir() else {}
-    assert found == texts, "the rendered files changed; if that is meant, run `make golden` and read the diff of tests/golden"
+    changed = [name for name in sorted(found.keys() | texts.keys()) if found.get(name) != texts.get(name)]
+    diffs = ["\n".join(_diff(name, found.get(name, ""), texts.get(name, ""))) for name in changed]
+    told = f"{', '.join(changed)} of tests/golden/{folder} changed; if that is meant, run `make golden` and read their diff"
+    assert not changed, "\n".join([told, *diffs])
+
+
+def _diff(name: str, golden: str, now: str) -> Iterable[str]:
+    return difflib.unified_diff(golden.splitlines(), now.splitlines(), f"golden {name}", "now", lineterm="", n=2)
+
+
+def slurm_files(stack: str) -> dict[str, str]:
+    """The files of tests/golden/slurm as an example stack has them now."""
+    example = cluster(stack)
+    return {**render(example), "slurmdbd.conf": render_slurmdbd(example)}

@@ -10,7 +10,7 @@ from configs.models.slurm_keys import GLOBAL_KEYS, LINE_KEYS, NODE_KEYS, OWN_NOD
 from configs.render.billing import billing_weights
 from configs.render.slurm import DEFAULTS, hostlist, job_processes, node_line, render, render_settings, render_slurmdbd
 from slurm.conf import pairs_of
-from tests.unit.configs.golden import assert_golden
+from tests.unit.configs.golden import assert_golden, slurm_files
 from tests.unit.configs.stacks import EXAMPLES, GONE, cluster
 
 
@@ -26,8 +26,7 @@ def conf(edits: dict[str, Any], name: str = "dev") -> str:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_rendered_files_are_the_golden_ones(name: str) -> None:
-    example = cluster(name)
-    assert_golden(f"slurm/{name}", {**render(example), "slurmdbd.conf": render_slurmdbd(example)})
+    assert_golden(f"slurm/{name}", slurm_files(name))
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
