@@ -7,6 +7,7 @@ from typing import Any
 from changes.steps import Difference
 from cli.check.tasks import Row
 from engine.plan import Change, Op, Resource
+from engine.replacement import dotted
 from engine.screen import Screen
 
 SIGNS: Mapping[Op, tuple[str, str]] = {
@@ -71,7 +72,7 @@ def _row(screen: Screen, change: Change, guide: str) -> None:
 
 def _difference(screen: Screen, difference: Difference, indent: str) -> None:
     """One changed path: long text line by line, everything else as old and new."""
-    path = ".".join(difference.path).replace(".[", "[")
+    path = dotted(difference.path)
     if any(isinstance(side, str) and "\n" in side for side in (difference.old, difference.new)):
         screen.say(f"{indent}{path}:", "bold")
         before, after = str(difference.old or "").splitlines(), str(difference.new or "").splitlines()
