@@ -152,8 +152,8 @@ def refusals(changes: Iterable[ObjectChange], set_id: str, adopt: bool) -> list[
             verb = "no longer declared" if change.op == "delete" else f"cannot change in place ({change.note})"
             reasons.append(f"{change.key} is protected and {verb}. Remove its protection, run `up`, then try again.")
         elif change.document and change.live and metadata.get("deletionTimestamp"):
-            look = f"kubectl get {change.key.kind.lower()} {change.key.name}"
-            reasons.append(f"{change.key} is being deleted; wait until it is gone ({look}).")
+            kind, name = change.key.kind.lower(), change.key.name
+            reasons.append(f"{change.key} is being deleted; wait until it is gone (kubectl get {kind} {name}).")
         elif change.document and change.live and owner != set_id and not adopt and not _is_left_over(change, owner):
             whose = "belongs to another stack" if owner else "was not made by this stack"
             alternative = "Let one stack bring the kind and leave it out of this one" if change.key.kind == CRD else "Choose another name"

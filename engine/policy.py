@@ -11,7 +11,7 @@ from names import variables
 from policies.records import UNKNOWN, Hidden, Resource, findings, lines
 from policies.rules import OwnRulesError, rules_for
 
-_GUIDE = "docs/policies.md explains each policy."
+_GUIDE = "docs/policies.md says what each policy asks for."
 
 
 def enforce(project: Project, plan: Plan) -> tuple[str, ...]:

@@ -86,8 +86,8 @@ def _say_claim(name: str, names: Iterable[str]) -> str:
 
 
 def _say_folder(path: str, nodes: Sequence[str]) -> str:
-    problem = f"is local to each node, but the pods that share it may run on {len(nodes)} nodes ({_few(nodes)})"
-    return f"hostPath {path} {problem}. Give the volume another source (docs/storage.md)."
+    where = f"is local to each node, but the pods that share it may run on {len(nodes)} nodes ({_few(nodes)})"
+    return f"hostPath {path} {where}. Give the volume another source (docs/storage.md)."
 
 
 def _for(names: Iterable[str]) -> str:
