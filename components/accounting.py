@@ -11,7 +11,7 @@ from components.backup import DATABASE_PROGRAMS, build_database_restore, build_f
 from components.claims import claim_retention, claim_template
 from components.database import client_env, client_mounts, client_volumes, password_secret
 from components.generations import newest_key, pod_marks
-from components.labels import Manifest, jwt_secret_name, labels, metadata, object_name, selector
+from components.labels import Manifest, jwt_secret_name, labels, object_name
 from components.objects import CLAIMS, config_map, content_name, declare, secret
 from components.pods import (
     DAEMON_MEMORY,
@@ -28,7 +28,6 @@ from components.pods import (
     mount,
     munge_volumes,
     munged,
-    pod_template,
     program_mounts,
     program_volumes,
     scripts_volume,
@@ -38,6 +37,7 @@ from components.pods import (
 )
 from components.shared_mounts import SharedMount, build_mount, build_volume
 from components.users import users_mount, users_volume
+from components.workloads import stateful_set
 from configs.models.cluster import Cluster
 from configs.render import slurm
 from names import annotations, paths, ports
@@ -105,13 +105,13 @@ def build_config(cluster: Cluster) -> Manifest:
 
 def build_mariadb(cluster: Cluster, pods: PodDefaults) -> Manifest:
     """The StatefulSet of MariaDB: one replica on its own disk."""
-    data, run, tmp = mount("data", paths.MARIADB), mount("run", paths.MARIADB_RUN), mount("tmp", "/tmp")  # noqa: S108 - a mount of the pod's own
+    data_mount, run_mount, tmp_mount = mount("data", paths.MARIADB), mount("run", paths.MARIADB_RUN), mount("tmp", "/tmp")  # noqa: S108 - a mount of the pod's own
     backup = cluster.backup
     mariadb = container(
         pods,
         "mariadb",
         "mariadb.sh",
-        [data, mount("password", paths.DATABASE_PASSWORD, read_only=True), run, tmp],
+        [data_mount, mount("password", paths.DATABASE_PASSWORD, read_only=True), run_mount, tmp_mount],
         requests=("50m", "256Mi"),
         limit=DAEMON_MEMORY,
         ports=[{"name": "mariadb", "containerPort": ports.MARIADB}],
@@ -139,16 +139,14 @@ def build_mariadb(cluster: Cluster, pods: PodDefaults) -> Manifest:
     }
     if backup:
         # An init container has no probe that would end a long restore; and nobody reaches the database before it is whole.
-        pod["initContainers"] = build_database_restore(pods, backup, [data, run, tmp])
-    return _stateful_set(
+        pod["initContainers"] = build_database_restore(pods, backup, [data_mount, run_mount, tmp_mount])
+    return stateful_set(
         pods,
         "mariadb",
         pod,
-        {
-            "volumeClaimTemplates": [claim_template("data", cluster.accounting.disk)],
-            "persistentVolumeClaimRetentionPolicy": claim_retention(cluster.deletion_protection),
-        },
         pod_marks(database=cluster.keys.database),
+        volumeClaimTemplates=[claim_template("data", cluster.accounting.disk)],
+        persistentVolumeClaimRetentionPolicy=claim_retention(cluster.deletion_protection),
     )
 
 
@@ -179,18 +177,18 @@ def build_slurmdbd(cluster: Cluster, pods: PodDefaults) -> Manifest:
         livenessProbe=tcp_probe(ports.SLURMDBD, periodSeconds=10, failureThreshold=6),
         readinessProbe=tcp_probe(ports.SLURMDBD, periodSeconds=2),
     )
-    before: list[Manifest] = []
+    init_containers: list[Manifest] = []
     if archive:
-        before.append(build_folders(pods, archive, {f"{archive.mount_path}/{cluster.name}": SLURM_UID}))
+        init_containers.append(build_folders(pods, archive, {f"{archive.mount_path}/{cluster.name}": SLURM_UID}))
     if backup:
-        reach = [*client_mounts(cluster), mount("tmp", "/tmp")]  # noqa: S108
-        before += build_database_restore(pods, backup, reach, client_env(cluster))
+        restore_mounts = [*client_mounts(cluster), mount("tmp", "/tmp")]  # noqa: S108
+        init_containers += build_database_restore(pods, backup, restore_mounts, client_env(cluster))
     programs = ["munged", *(DATABASE_PROGRAMS if backup else ("database",)), *(["account_sync"] if is_kept else [])]
     pod: Manifest = {
         "terminationGracePeriodSeconds": 60,
         "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
         "securityContext": {"fsGroup": SLURM_UID},
-        "initContainers": [munged(pods), *before],
+        "initContainers": [munged(pods), *init_containers],
         "containers": [slurmdbd, *([accounts_sidecar(cluster, pods)] if is_kept else [])],
         "volumes": [
             config_volume("config", object_name(cluster.name, "slurmdbd-config")),
@@ -206,20 +204,4 @@ def build_slurmdbd(cluster: Cluster, pods: PodDefaults) -> Manifest:
     # slurmdbd takes over a changed file by a restart, which costs nothing; the annotation causes the restart.
     config = {annotations.CONFIG: content_name("slurmdbd", {"conf": slurm.render_slurmdbd(cluster)})}
     keys = pod_marks(database=cluster.keys.database, jwt=cluster.keys.jwt)
-    return _stateful_set(pods, "slurmdbd", pod, {}, {**config, **keys})
-
-
-def _stateful_set(pods: PodDefaults, component: str, pod: Manifest, more: Manifest, annotations: dict[str, str] | None = None) -> Manifest:
-    name = object_name(pods["cluster"], component)
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": metadata(name, pods["namespace"], labels(pods["cluster"], component)),
-        "spec": {
-            "replicas": 1,
-            "serviceName": name,
-            "selector": {"matchLabels": selector(pods["cluster"], component)},
-            "template": pod_template(pods, component, pod, annotations=annotations),
-            **more,
-        },
-    }
+    return stateful_set(pods, "slurmdbd", pod, {**config, **keys})

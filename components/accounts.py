@@ -41,7 +41,7 @@ def build_settings(cluster: Cluster) -> Settings:
                 settings=settings_of(account),
                 users=account.users,
                 groups=account.groups,
-                per_user={name: settings_of(each) for name, each in account.per_user.items()},
+                per_user={name: settings_of(association) for name, association in account.per_user.items()},
             )
             for account in accounting.accounts
         },

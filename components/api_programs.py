@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from components import network
-from components.labels import Manifest, labels, metadata, object_name, outside_name, selector
-from components.pods import PodDefaults, confined, empty_volume, http_probe, lost_node_tolerations, mount, pod_template, resources
+from components.labels import Manifest, component_metadata, labels, object_name, outside_name
+from components.pods import PodDefaults, confined, empty_volume, http_probe, lost_node_tolerations, mount, resources
 from configs.yaml_text import parse_yaml
 from names import ports, variables
 
@@ -19,8 +19,8 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 def about(pods: PodDefaults, component: str) -> Manifest:
-    """The metadata of an object of this component: `<cluster>-<component>`."""
-    return metadata(object_name(pods["cluster"], component), pods["namespace"], labels(pods["cluster"], component))
+    """The metadata of the component's object `<cluster>-<component>`."""
+    return component_metadata(pods["cluster"], pods["namespace"], component)
 
 
 def rights_table(file: str) -> list[dict[str, Any]]:
@@ -48,11 +48,11 @@ def scoped_roles(pods: PodDefaults, component: str, rights: Sequence[Mapping[str
     """The Role for the cluster's namespace, the ClusterRole for what has none, and their bindings."""
     # Cluster roles have no namespace of their own, so the name carries it.
     name = outside_name(pods["namespace"], object_name(pods["cluster"], component))
-    outside: Manifest = {"name": name, "labels": labels(pods["cluster"], component)}
-    made: list[Manifest] = []
-    for kind, role, scope in (("Role", about(pods, component), "namespace"), ("ClusterRole", outside, "cluster")):
-        made += bound_role(pods, component, kind, role, [right for right in rights if right["scope"] == scope])
-    return made
+    cluster_wide: Manifest = {"name": name, "labels": labels(pods["cluster"], component)}
+    manifests: list[Manifest] = []
+    for kind, role, scope in (("Role", about(pods, component), "namespace"), ("ClusterRole", cluster_wide, "cluster")):
+        manifests += bound_role(pods, component, kind, role, [right for right in rights if right["scope"] == scope])
+    return manifests
 
 
 def _rule(right: Mapping[str, Any]) -> Manifest:
@@ -69,17 +69,6 @@ def _api_egress() -> list[Manifest]:
     """Names, and the API server. Where that listens is not known here, and policies see the address behind a Service: any address, on its
     two usual ports."""
     return [network.NAMES, {"ports": [network.port(443), network.port(6443)]}]
-
-
-def deployment(pods: PodDefaults, component: str, pod: Manifest, replicas: int = 1, **spec: Any) -> Manifest:
-    """The Deployment of the pod, with what else its `spec` has."""
-    made: Manifest = {
-        "replicas": replicas,
-        **spec,
-        "selector": {"matchLabels": selector(pods["cluster"], component)},
-        "template": pod_template(pods, component, pod),
-    }
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": about(pods, component), "spec": made}
 
 
 def pod(pods: PodDefaults, component: str, container: Manifest, volumes: Sequence[Manifest] = (), end_s: int = 5, **spec: Any) -> Manifest:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import pulumi
 
 from components.database import client_env, client_mounts, client_volumes
-from components.labels import Manifest, labels, metadata, object_name
+from components.labels import Manifest, labels, object_name
 from components.objects import config_map, declare
 from components.pods import (
     MYSQL_UID,
@@ -20,13 +20,14 @@ from components.pods import (
     container,
     empty_volume,
     mount,
-    pod_template,
     program_command,
     program_mounts,
     program_volumes,
+    root_context,
     scripts_volume,
 )
 from components.shared_mounts import SharedMount, build_mount, build_volume
+from components.workloads import cron_job
 from configs.models.backup import Backup as BackupConfig
 from configs.models.cluster import Cluster
 from names import paths, variables
@@ -101,18 +102,16 @@ def build_cron_job(cluster: Cluster, pods: PodDefaults, backup: BackupConfig) ->
             *(scripts_volume(pods), *program_volumes(pods, *DATABASE_PROGRAMS)),
         ],
     }
-    about = labels(cluster.name, "backup")
-    job = {"backoffLimit": 0, "activeDeadlineSeconds": _DUMP_S, "template": pod_template(pods, "backup", pod)}
-    spec: Manifest = {
-        "schedule": backup.schedule,
-        "concurrencyPolicy": "Forbid",
-        "startingDeadlineSeconds": 3600,
-        "successfulJobsHistoryLimit": 3,
-        "failedJobsHistoryLimit": 3,
-        "jobTemplate": {"metadata": {"labels": about}, "spec": job},
-    }
-    name = metadata(object_name(cluster.name, "backup"), cluster.namespace, about)
-    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": name, "spec": spec}
+    return cron_job(
+        pods,
+        "backup",
+        pod,
+        backup.schedule,
+        _DUMP_S,
+        startingDeadlineSeconds=3600,
+        successfulJobsHistoryLimit=3,
+        failedJobsHistoryLimit=3,
+    )
 
 
 def backup_folders(cluster: str) -> dict[str, int]:
@@ -128,14 +127,7 @@ def build_folders(pods: PodDefaults, volume: SharedMount, folders: Mapping[str, 
         "own-folders.sh",
         [build_mount(volume)],
         {variables.FOLDERS: " ".join(f"{folder}:{uid}" for folder, uid in folders.items())},
-        securityContext={
-            "runAsUser": 0,
-            "runAsGroup": 0,
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"], "add": ["CHOWN", "DAC_OVERRIDE", "FOWNER"]},
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        securityContext=root_context("CHOWN", "DAC_OVERRIDE", "FOWNER"),
     )
 
 

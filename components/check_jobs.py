@@ -17,5 +17,5 @@ def starts_checks(node_set: NodeSet) -> bool:
 
 def check_jobs(cluster: Cluster, node_set: NodeSet) -> tuple[str, ...]:
     """Names of the checks that it may start there: each has a CronJob."""
-    named = (check.name for check in checks_in(cluster, "job") if looks_at(check, node_set))
-    return tuple(named) if starts_checks(node_set) else ()
+    names = (check.name for check in checks_in(cluster, "job") if looks_at(check, node_set))
+    return tuple(names) if starts_checks(node_set) else ()

@@ -67,13 +67,13 @@ class SlurmCluster(pulumi.ComponentResource):
         # Paths in the config are relative to the project's folder: there Pulumi starts programs and plugins.
         cluster = load_cluster(args, Path.cwd(), f"SlurmCluster {name}")
         super().__init__("slipway:index:SlurmCluster", name, {}, opts)
-        own = pulumi.ResourceOptions(parent=self)
-        provider = kubernetes.Provider(cluster.name, **provider_settings(cluster), opts=own)
-        adopting = kubernetes.Provider(object_name(cluster.name, "adopting"), **adopting_settings(cluster), opts=own)
+        child = pulumi.ResourceOptions(parent=self)
+        provider = kubernetes.Provider(cluster.name, **provider_settings(cluster), opts=child)
+        adopting = kubernetes.Provider(object_name(cluster.name, "adopting"), **adopting_settings(cluster), opts=child)
         with collecting() as declared:
             control_plane, login = self._declare_parts(cluster, provider, adopting)
         if cluster.kubernetes.guard:
-            last = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[each.resource for each in declared])
+            last = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[item.resource for item in declared])
             for manifest in build_deployed(cluster.name, cluster.namespace, declared):
                 declare(manifest, last)
         self.namespace = pulumi.Output.from_input(cluster.namespace)

@@ -9,7 +9,7 @@ from components import network
 from components.backup import STATE_PROGRAMS, build_state_backup, build_state_restore, restore_volumes
 from components.claims import claim_retention, claim_template
 from components.generations import pod_marks
-from components.labels import Manifest, jwt_secret_name, labels, metadata, object_name, outside_name, selector, slurm_config_name
+from components.labels import Manifest, jwt_secret_name, labels, object_name, outside_name, slurm_config_name
 from components.mail import build_mail, mail_volumes
 from components.notify import PROGRAMS as NOTIFY_PROGRAMS
 from components.notify import build_notify, build_notify_settings, notify_volumes
@@ -30,7 +30,6 @@ from components.pods import (
     mount,
     munge_volumes,
     munged,
-    pod_template,
     program_command,
     program_mounts,
     program_volumes,
@@ -41,6 +40,7 @@ from components.pods import (
     tcp_probe,
 )
 from components.users import users_mount, users_volume
+from components.workloads import deployment, stateful_set
 from configs.models.cluster import Cluster
 from names import paths, ports, variables
 from slurm.maintenance import Policy, write_policy
@@ -127,17 +127,14 @@ def build_priority_class(cluster: str, namespace: str) -> Manifest:
 
 def build_slurmctld(cluster: Cluster, pods: PodDefaults) -> Manifest:
     """The StatefulSet of slurmctld: one replica, so its pod is `<cluster>-slurmctld-0`."""
-    name = object_name(cluster.name, "slurmctld")
-    spec: Manifest = {
-        "replicas": 1,
-        "serviceName": name,
-        "selector": {"matchLabels": selector(cluster.name, "slurmctld")},
-        "template": pod_template(pods, "slurmctld", _slurmctld_pod(cluster, pods), annotations=pod_marks(jwt=cluster.keys.jwt)),
-        "volumeClaimTemplates": [claim_template("state", cluster.storage.state)],
-        "persistentVolumeClaimRetentionPolicy": claim_retention(cluster.deletion_protection),
-    }
-    about = metadata(name, cluster.namespace, labels(cluster.name, "slurmctld"))
-    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": about, "spec": spec}
+    return stateful_set(
+        pods,
+        "slurmctld",
+        _slurmctld_pod(cluster, pods),
+        pod_marks(jwt=cluster.keys.jwt),
+        volumeClaimTemplates=[claim_template("state", cluster.storage.state)],
+        persistentVolumeClaimRetentionPolicy=claim_retention(cluster.deletion_protection),
+    )
 
 
 def _slurmctld_pod(cluster: Cluster, pods: PodDefaults) -> Manifest:
@@ -292,10 +289,4 @@ def build_slurmrestd(cluster: Cluster, pods: PodDefaults) -> Manifest:
             *(scripts_volume(pods), *program_volumes(pods, "running_jobs")),
         ],
     }
-    spec: Manifest = {
-        "replicas": 1,
-        "selector": {"matchLabels": selector(cluster.name, "slurmrestd")},
-        "template": pod_template(pods, "slurmrestd", pod),
-    }
-    about = metadata(object_name(cluster.name, "slurmrestd"), cluster.namespace, labels(cluster.name, "slurmrestd"))
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": about, "spec": spec}
+    return deployment(pods, "slurmrestd", pod)

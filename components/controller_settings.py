@@ -49,14 +49,14 @@ def _field(schema: Manifest, parts: Manifest) -> Manifest:
     # `int | None` is an integer that may be left out; `int | str` has no type of its own.
     kinds = [kind for kind in schema.get("anyOf", []) if kind.get("type") != "null"]
     model: Manifest = parts[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else {}
-    given: Manifest = {**model, **(kinds[0] if len(kinds) == 1 else {}), **schema}
-    field = {word: given[name] for name, word in _SCHEMA_WORDS.items() if given.get(name) is not None}
+    merged: Manifest = {**model, **(kinds[0] if len(kinds) == 1 else {}), **schema}
+    field = {word: merged[name] for name, word in _SCHEMA_WORDS.items() if merged.get(name) is not None}
     if "default" in field:
         field["default"] = _spelled(field["default"])
     if {"integer", "string"} == {kind.get("type") for kind in kinds}:
         field["x-kubernetes-int-or-string"] = True
-    if "properties" in given:
-        field["properties"] = _properties(given["properties"], parts)
+    if "properties" in merged:
+        field["properties"] = _properties(merged["properties"], parts)
     return field
 
 

@@ -13,6 +13,7 @@ from components.control_plane import priority_class_name, rest_url
 from components.labels import Manifest, jwt_secret_name, object_name, selector
 from components.objects import declare
 from components.pods import PodDefaults, mount, secret_volume
+from components.workloads import deployment
 from configs.models.cluster import Cluster
 from controllers.ec2.settings import STEPS_PATH
 from controllers.nodeset.settings import Ec2Program, Settings, to_environment
@@ -103,7 +104,7 @@ def build_deployment(cluster: Cluster, pods: PodDefaults) -> Manifest:
         # The group that may read the JWT key.
         securityContext={"fsGroup": api_programs.CONTROLLER_UID},
     )
-    return api_programs.deployment(pods, COMPONENT, pod, replicas=_REPLICAS)
+    return deployment(pods, COMPONENT, pod, replicas=_REPLICAS)
 
 
 def _ec2_token_volumes(cluster: Cluster) -> list[Manifest]:

@@ -16,10 +16,10 @@ _DRAIN_S = 900
 def build_declared_sets(cluster: str, namespace: str, names: Sequence[str]) -> Manifest:
     """The list of the declared sets. Its deletion waits until the last of them is drained and gone: what they need goes after it."""
     # The controller hears of it by the label that the records of its sets have, too.
-    name, about = declared_sets_name(cluster), labels(cluster, "node-sets", "")
-    made = config_map(name, namespace, about, dict.fromkeys(names, ""))
-    patience = {"pulumi.com/timeoutSeconds": str(_DRAIN_S)}
-    return {**made, "metadata": {**made["metadata"], "finalizers": [finalizers.NODE_SETS], "annotations": patience}}
+    name, object_labels = declared_sets_name(cluster), labels(cluster, "node-sets", "")
+    sets_map = config_map(name, namespace, object_labels, dict.fromkeys(names, ""))
+    timeout = {"pulumi.com/timeoutSeconds": str(_DRAIN_S)}
+    return {**sets_map, "metadata": {**sets_map["metadata"], "finalizers": [finalizers.NODE_SETS], "annotations": timeout}}
 
 
 def declared_sets_name(cluster: str) -> str:

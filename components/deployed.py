@@ -32,20 +32,20 @@ _OUTPUT_BYTES = 2_000
 
 def build_deployed(cluster: str, namespace: str, declared: Sequence[Declared]) -> list[Manifest]:
     """The Secrets of the record. An object that is too large for a Secret of its own is left out, and is not guarded."""
-    full: list[dict[str, pulumi.Input[str]]] = [{}]
-    size = 0
-    for each in declared:
-        if each.manifest["kind"] not in GUARDED or each.manifest["metadata"].get("namespace") != namespace:
+    secrets: list[dict[str, pulumi.Input[str]]] = [{}]
+    used_bytes = 0
+    for item in declared:
+        if item.manifest["kind"] not in GUARDED or item.manifest["metadata"].get("namespace") != namespace:
             continue
-        entry, bytes_ = _entry(each)
-        if bytes_ > _MOST_BYTES:
+        entry, entry_bytes = _entry(item)
+        if entry_bytes > _MOST_BYTES:
             continue
-        if size + bytes_ > _MOST_BYTES:
-            full.append({})
-            size = 0
-        size += bytes_
-        full[-1][f"{each.manifest['kind']}.{each.manifest['metadata']['name']}"] = entry
-    return [_build_secret(cluster, namespace, number, data) for number, data in enumerate(full, start=1)]
+        if used_bytes + entry_bytes > _MOST_BYTES:
+            secrets.append({})
+            used_bytes = 0
+        used_bytes += entry_bytes
+        secrets[-1][f"{item.manifest['kind']}.{item.manifest['metadata']['name']}"] = entry
+    return [_build_secret(cluster, namespace, number, data) for number, data in enumerate(secrets, start=1)]
 
 
 def deployed_name(cluster: str, number: int = 1) -> str:
@@ -61,12 +61,12 @@ def _entry(declared: Declared) -> tuple[pulumi.Input[str], int]:
         ignored.append(_CONTENT)
     for path in ignored:
         manifest = _without(manifest, path.split("."))
-    about: dict[str, Any] = {"manifest": manifest, **({"ignored": ignored} if ignored else {})}
+    content: dict[str, Any] = {"manifest": manifest, **({"ignored": ignored} if ignored else {})}
     try:
-        packed = _pack(json.dumps(about, sort_keys=True))
+        packed = _pack(json.dumps(content, sort_keys=True))
     except TypeError:  # it has Outputs, which take a hundred times as long, so only where there are some
-        known = json.dumps(about, sort_keys=True, default=lambda _: "x" * _OUTPUT_BYTES)
-        return pulumi.Output.secret(pulumi.Output.json_dumps(about, sort_keys=True)).apply(_pack), len(known.encode())
+        stand_in = json.dumps(content, sort_keys=True, default=lambda _: "x" * _OUTPUT_BYTES)
+        return pulumi.Output.secret(pulumi.Output.json_dumps(content, sort_keys=True)).apply(_pack), len(stand_in.encode())
     return pulumi.Output.secret(packed), len(packed) * 3 // 4
 
 

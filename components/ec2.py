@@ -11,6 +11,7 @@ from components.generations import KEY_LENGTH, newest_key
 from components.labels import Manifest, labels
 from components.objects import declare, secret
 from components.pods import PodDefaults, mount, secret_volume, service
+from components.workloads import deployment
 from configs.models.cluster import Cluster
 from configs.models.ec2 import Ec2
 from controllers.ec2.settings import ACTIONS, Settings, to_environment
@@ -99,7 +100,7 @@ def build_deployment(cluster: Cluster, pods: PodDefaults, config: Ec2) -> Manife
         # The group that may read both tokens: ours, and the one that EKS mounts for the IAM role.
         securityContext={"fsGroup": api_programs.CONTROLLER_UID},
     )
-    return api_programs.deployment(pods, COMPONENT, pod, strategy={"type": "Recreate"})
+    return deployment(pods, COMPONENT, pod, strategy={"type": "Recreate"})
 
 
 def _container(cluster: Cluster, pods: PodDefaults, config: Ec2) -> Manifest:

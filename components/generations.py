@@ -23,8 +23,8 @@ SEED_LENGTH = 32
 
 def newest_key(name: str, generation: int, length: int, opts: pulumi.ResourceOptions) -> pulumi.Output[str]:
     """Makes the random values of all generations, called after `name`, and gives the newest as the data of a Secret wants it."""
-    made = [random_text(name if each == 1 else f"{name}-{each}", length, opts) for each in range(1, generation + 1)]
-    return pulumi.Output.secret(made[-1].result).apply(encode)
+    values = [random_text(name if number == 1 else f"{name}-{number}", length, opts) for number in range(1, generation + 1)]
+    return pulumi.Output.secret(values[-1].result).apply(encode)
 
 
 def random_text(name: str, length: int, opts: pulumi.ResourceOptions) -> random.RandomPassword:

@@ -8,6 +8,7 @@ from components import api_programs
 from components.labels import Manifest
 from components.objects import declare
 from components.pods import PodDefaults
+from components.workloads import deployment
 from controllers.guard.settings import Settings, to_environment
 
 COMPONENT = "guard"
@@ -51,4 +52,4 @@ def build_deployment(pods: PodDefaults) -> Manifest:
     """The Deployment of the guard: one replica. Two at once, in a rollout, apply the same."""
     env = to_environment(Settings(cluster=pods["cluster"], namespace=pods["namespace"]))
     container = api_programs.container(pods, "guard", "controllers.guard", env, requests=("10m", "64Mi"), memory=_MEMORY)
-    return api_programs.deployment(pods, COMPONENT, api_programs.pod(pods, COMPONENT, container))
+    return deployment(pods, COMPONENT, api_programs.pod(pods, COMPONENT, container))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pulumi
 
-from components.labels import Manifest, labels, metadata, object_name, slurm_config_name
+from components.labels import Manifest, slurm_config_name
 from components.objects import declare
 from components.pods import (
     MUNGE_SOCKET,
@@ -23,11 +23,11 @@ from components.pods import (
     mount,
     munge_volumes,
     munged,
-    pod_template,
     program_command,
     program_mounts,
     program_volumes,
 )
+from components.workloads import cron_job
 from configs.models.cluster import Cluster
 from configs.models.health_checks import HealthCheck, per_of
 from configs.models.shapes import shape_of
@@ -69,26 +69,17 @@ def build_cron_job(cluster: Cluster, pods: PodDefaults, check: HealthCheck) -> M
     """The CronJob of one check. Its runs never overlap: they would lift each other's drains. A run that the NodeSet controller asks for may
     come beside one, and neither touches the other's reservations."""
     spec = build_spec(cluster, check)
-    job = {
-        "backoffLimit": 0,
-        "activeDeadlineSeconds": spec.longest_s,
-        "template": pod_template(pods, "health-check", _pod(pods, spec)),
-    }
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "CronJob",
-        "metadata": metadata(
-            object_name(pods["cluster"], f"check-{check.name}"), pods["namespace"], labels(pods["cluster"], "health-check")
-        ),
-        "spec": {
-            "schedule": check.schedule,
-            "concurrencyPolicy": "Forbid",
-            "startingDeadlineSeconds": _LATEST_START_S,
-            "successfulJobsHistoryLimit": 3,
-            "failedJobsHistoryLimit": 3,
-            "jobTemplate": {"metadata": {"labels": labels(pods["cluster"], "health-check")}, "spec": job},
-        },
-    }
+    return cron_job(
+        pods,
+        "health-check",
+        _pod(pods, spec),
+        check.schedule,
+        spec.longest_s,
+        name=f"check-{check.name}",
+        startingDeadlineSeconds=_LATEST_START_S,
+        successfulJobsHistoryLimit=3,
+        failedJobsHistoryLimit=3,
+    )
 
 
 def build_spec(cluster: Cluster, check: HealthCheck) -> CheckSpec:
@@ -124,10 +115,10 @@ def build_spec(cluster: Cluster, check: HealthCheck) -> CheckSpec:
 
 def _deadline_s(check: HealthCheck, sets: Sequence[CheckedSet]) -> int:
     """Time for all nodes, each at its slowest."""
-    nodes = sum(each.size for each in sets)
+    nodes = sum(checked_set.size for checked_set in sets)
     if per_of(check) != "node":
         # Pairs run side by side, in the rounds of the tournament and in those that find the node at fault.
-        rounds = max((each.settings.get("rounds", 1) for each in sets), default=1) + _NAMING_ROUNDS
+        rounds = max((checked_set.settings.get("rounds", 1) for checked_set in sets), default=1) + _NAMING_ROUNDS
         return math.ceil(nodes / 2 / _PARALLEL) * rounds * check.timeout_s + _SLACK_S
     return math.ceil(nodes / _PARALLEL) * check.timeout_s + _SLACK_S
 

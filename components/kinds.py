@@ -38,8 +38,8 @@ class Kinds(pulumi.ComponentResource):
         classes = build_runtime_classes(cluster)
         for manifest in (*definitions, *classes):
             moved = [
-                pulumi.Alias(parent=pulumi.create_urn(object_name(cluster.name, end), former, opts.parent if opts else None))
-                for end, former in former_parents(manifest)
+                pulumi.Alias(parent=pulumi.create_urn(object_name(cluster.name, suffix), former, opts.parent if opts else None))
+                for suffix, former in former_parents(manifest)
             ]
             declare(manifest, pulumi.ResourceOptions(parent=self, retain_on_delete=True, aliases=moved))
         self.crd_names = pulumi.Output.from_input([crd["metadata"]["name"] for crd in definitions])
@@ -67,9 +67,9 @@ def build_runtime_classes(cluster: Cluster) -> list[Manifest]:
     Operator makes its own RuntimeClass."""
     names = {pool.runtime_class for pool in cluster.node_pools if pool.runtime_class}
     operators = {OPERATOR_CLASS} if cluster.gpu_operator.enabled else set[str]()
-    about = {"labels": _labels(cluster.name, "gpu-runtime"), "annotations": {"pulumi.com/patchForce": "true"}}
+    metadata_fields = {"labels": _labels(cluster.name, "gpu-runtime"), "annotations": {"pulumi.com/patchForce": "true"}}
     return [
-        {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name, **about}, "handler": name}
+        {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name, **metadata_fields}, "handler": name}
         for name in sorted(names - operators)
     ]
 

@@ -36,12 +36,12 @@ def outside_name(namespace: str, name: str) -> str:
 
 def selector(cluster: str, component: str, nodeset: str | None = None) -> dict[str, str]:
     """The frozen labels that choose the pods of one component, or of one node set of it."""
-    chosen = {
+    pod_labels = {
         NAME: "slurm",
         INSTANCE: cluster,
         COMPONENT: component,
     }
-    return chosen if nodeset is None else {**chosen, NODESET: nodeset}
+    return pod_labels if nodeset is None else {**pod_labels, NODESET: nodeset}
 
 
 def labels(cluster: str, component: str, nodeset: str | None = None) -> dict[str, str]:
@@ -55,5 +55,10 @@ def labels(cluster: str, component: str, nodeset: str | None = None) -> dict[str
 
 
 def metadata(name: str, namespace: str, object_labels: dict[str, str], annotations: dict[str, str] | None = None) -> Manifest:
-    """The metadata of a namespaced object; annotations only where there are some."""
+    """The metadata of a namespaced object."""
     return {"name": name, "namespace": namespace, "labels": object_labels, **({"annotations": annotations} if annotations else {})}
+
+
+def component_metadata(cluster: str, namespace: str, component: str, annotations: dict[str, str] | None = None) -> Manifest:
+    """The metadata of a component's object `<cluster>-<component>`."""
+    return metadata(object_name(cluster, component), namespace, labels(cluster, component), annotations)

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 
 import pulumi
 
-from components.labels import Manifest, labels, metadata, object_name, selector
+from components import network
+from components.labels import Manifest
 from components.objects import declare
 from components.pods import (
     PodDefaults,
@@ -20,13 +21,14 @@ from components.pods import (
     exec_probe,
     lost_node_tolerations,
     mount,
-    pod_template,
     program_command,
     program_mounts,
     program_volumes,
+    root_context,
 )
 from components.shared_mounts import build_mount, build_volume, root_mount
 from components.users import user_keys_name, users_name
+from components.workloads import deployment
 from configs.models.cluster import Cluster
 from configs.models.ldap import Ldap
 from names import paths
@@ -83,19 +85,8 @@ def build_settings(ldap: Ldap) -> Settings:
 
 def build_network_policy(pods: PodDefaults, ldap: Ldap) -> Manifest:
     """In: nothing. Out: names, and the ports of LDAP; where its servers are is known by name only, and policies know addresses."""
-    cluster = pods["cluster"]
-    names = {"ports": [{"port": 53, "protocol": protocol} for protocol in ("UDP", "TCP")]}
-    servers = {"ports": [{"port": port, "protocol": "TCP"} for port in ports_of(ldap.uris)]}
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": metadata(object_name(cluster, COMPONENT), pods["namespace"], labels(cluster, COMPONENT)),
-        "spec": {
-            "podSelector": {"matchLabels": selector(cluster, COMPONENT)},
-            "policyTypes": ["Ingress", "Egress"],
-            "egress": [names, servers],
-        },
-    }
+    servers = {"ports": [network.port(number) for number in ports_of(ldap.uris)]}
+    return network.build_policy(pods["cluster"], pods["namespace"], COMPONENT, None, [network.NAMES, servers])
 
 
 def ports_of(uris: Iterable[str]) -> list[int]:
@@ -106,14 +97,7 @@ def ports_of(uris: Iterable[str]) -> list[int]:
 
 def build_deployment(cluster: Cluster, pods: PodDefaults, ldap: Ldap) -> Manifest:
     """The Deployment of the program: never two at once."""
-    spec: Manifest = {
-        "replicas": 1,
-        "strategy": {"type": "Recreate"},
-        "selector": {"matchLabels": selector(cluster.name, COMPONENT)},
-        "template": pod_template(pods, COMPONENT, _pod(cluster, pods, ldap)),
-    }
-    about = metadata(object_name(cluster.name, COMPONENT), pods["namespace"], labels(cluster.name, COMPONENT))
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": about, "spec": spec}
+    return deployment(pods, COMPONENT, _pod(cluster, pods, ldap), strategy={"type": "Recreate"})
 
 
 def _pod(cluster: Cluster, pods: PodDefaults, ldap: Ldap) -> Manifest:
@@ -125,7 +109,7 @@ def _pod(cluster: Cluster, pods: PodDefaults, ldap: Ldap) -> Manifest:
         [*programs, build_mount(volume)],
         command=program_command("ldap_sync", str(IDENTITY_UID), module="prepare"),
         workingDir=paths.PACKAGES,
-        securityContext=_PREPARING_CONTEXT,
+        securityContext=root_context("CHOWN", "DAC_OVERRIDE", "FOWNER"),  # to give one folder away
         terminationMessagePolicy="FallbackToLogsOnError",
     )
     identity = container(
@@ -175,14 +159,3 @@ def _pod(cluster: Cluster, pods: PodDefaults, ldap: Ldap) -> Manifest:
 def _secret_file(name: str, secret: str, key: str) -> Manifest:
     """One key of a Secret, readable by the pod's own user without an fsGroup, which would re-own the files of the shared volume."""
     return {"name": name, "secret": {"secretName": secret, "defaultMode": 0o444, "items": [{"key": key, "path": key}]}}
-
-
-_PREPARING_CONTEXT: Manifest = {
-    # Root, to give one folder away.
-    "runAsUser": 0,
-    "runAsGroup": 0,
-    "allowPrivilegeEscalation": False,
-    "readOnlyRootFilesystem": True,
-    "capabilities": {"drop": ["ALL"], "add": ["CHOWN", "DAC_OVERRIDE", "FOWNER"]},
-    "seccompProfile": {"type": "RuntimeDefault"},
-}

@@ -8,7 +8,7 @@ import pulumi
 
 from components.generations import SEED_LENGTH, ignored, random_text
 from components.host_keys import key_data, node_secret_name
-from components.labels import Manifest, labels, metadata, object_name, selector
+from components.labels import Manifest, component_metadata, labels, object_name, selector
 from components.objects import SKIP_AWAIT, config_map, declare, secret
 from components.pods import (
     LOW_PORTS_ARE_ROOTS,
@@ -23,7 +23,6 @@ from components.pods import (
     mount,
     munge_volumes,
     munged,
-    pod_template,
     program_mounts,
     program_volumes,
     secret_volume,
@@ -31,6 +30,7 @@ from components.pods import (
 from components.shared_mounts import build_mount, build_volume, shared_mounts
 from components.shared_root import settings_name
 from components.users import keys_mount, user_keys_name, users_mount, users_name
+from components.workloads import deployment
 from configs.models.cluster import Cluster
 from configs.render import login
 from names import paths, ports, variables
@@ -80,8 +80,7 @@ def build_service(cluster: Cluster) -> Manifest:
     spec: Manifest = {"type": service.type, "selector": selector(cluster.name, "login"), "ports": [port]}
     if service.source_ranges:
         spec["loadBalancerSourceRanges"] = [*service.source_ranges]
-    annotations = {**service.annotations, **SKIP_AWAIT}
-    about = metadata(object_name(cluster.name, "login"), cluster.namespace, labels(cluster.name, "login"), annotations)
+    about = component_metadata(cluster.name, cluster.namespace, "login", {**service.annotations, **SKIP_AWAIT})
     return {"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": spec}
 
 
@@ -93,14 +92,8 @@ def build_settings(cluster: Cluster) -> Manifest:
 
 def build_deployment(cluster: Cluster, pods: PodDefaults) -> Manifest:
     """The Deployment of the login pods: a new pod is ready before an old pod goes."""
-    spec: Manifest = {
-        "replicas": cluster.login.replicas,
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
-        "selector": {"matchLabels": selector(cluster.name, "login")},
-        "template": pod_template(pods, "login", _pod(cluster, pods)),
-    }
-    about = metadata(object_name(cluster.name, "login"), cluster.namespace, labels(cluster.name, "login"))
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": about, "spec": spec}
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
+    return deployment(pods, "login", _pod(cluster, pods), replicas=cluster.login.replicas, strategy=strategy)
 
 
 def _pod(cluster: Cluster, pods: PodDefaults) -> Manifest:

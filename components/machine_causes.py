@@ -11,5 +11,5 @@ def build_machine_causes(node_set: NodeSet, asks_ec2: bool = False) -> list[Mani
 
 
 def _machine_cause(rule: MachineCause) -> Manifest:
-    about: Manifest = {"taint": rule.taint} if rule.condition is None else {"condition": rule.condition, "status": str(rule.status)}
-    return {**about, "kind": rule.kind, "wish": rule.wish}
+    source: Manifest = {"taint": rule.taint} if rule.condition is None else {"condition": rule.condition, "status": str(rule.status)}
+    return {**source, "kind": rule.kind, "wish": rule.wish}

@@ -5,7 +5,7 @@ programs/metrics; who scrapes it is not known here.
 import pulumi
 
 from components import network
-from components.labels import Manifest, labels, metadata, object_name, selector, slurm_config_name
+from components.labels import Manifest, object_name, slurm_config_name
 from components.objects import declare
 from components.pods import (
     MUNGE_SOCKET,
@@ -19,12 +19,12 @@ from components.pods import (
     mount,
     munge_volumes,
     munged,
-    pod_template,
     program_command,
     program_mounts,
     program_volumes,
     service,
 )
+from components.workloads import deployment
 from configs.models.cluster import Cluster
 from configs.models.health_checks import HealthCheck, looks_at
 from configs.models.monitoring import Monitoring
@@ -87,14 +87,7 @@ def build_network_policy(pods: PodDefaults, settings: Settings) -> Manifest:
 
 def build_deployment(pods: PodDefaults, settings: Settings) -> Manifest:
     """The Deployment: one replica, as two would ask Slurm twice and count each job twice. So the old pod goes first."""
-    cluster = pods["cluster"]
-    spec: Manifest = {
-        "replicas": 1,
-        "strategy": {"type": "Recreate"},
-        "selector": {"matchLabels": selector(cluster, COMPONENT)},
-        "template": pod_template(pods, COMPONENT, _pod(pods, settings)),
-    }
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": _about(pods), "spec": spec}
+    return deployment(pods, COMPONENT, _pod(pods, settings), strategy={"type": "Recreate"})
 
 
 def _pod(pods: PodDefaults, settings: Settings) -> Manifest:
@@ -125,7 +118,3 @@ def _pod(pods: PodDefaults, settings: Settings) -> Manifest:
             *munge_volumes(pods),
         ],
     }
-
-
-def _about(pods: PodDefaults) -> Manifest:
-    return metadata(object_name(pods["cluster"], COMPONENT), pods["namespace"], labels(pods["cluster"], COMPONENT))

@@ -6,8 +6,9 @@ configs/render/nfs_server.py renders the exports.
 
 import pulumi
 
+from components import network
 from components.claims import claim_retention, claim_template
-from components.labels import Manifest, labels, metadata, object_name, selector
+from components.labels import Manifest, labels, object_name
 from components.objects import CLAIMS, config_map, content_name, declare
 from components.pods import (
     DAEMON_MEMORY,
@@ -17,7 +18,6 @@ from components.pods import (
     empty_volume,
     lost_node_tolerations,
     mount,
-    pod_template,
     program_command,
     program_mounts,
     program_volumes,
@@ -26,6 +26,7 @@ from components.pods import (
     tcp_probe,
 )
 from components.users import users_name
+from components.workloads import stateful_set
 from configs.models.cluster import Cluster
 from configs.models.nfs_server import NfsServer as NfsServerConfig
 from configs.render import nfs_server
@@ -73,23 +74,13 @@ def build_service(pods: PodDefaults, server: NfsServerConfig) -> Manifest:
 
 def build_network_policy(pods: PodDefaults, server: NfsServerConfig) -> Manifest:
     """In: NFS, from the nodes' networks where they are known. Out: nothing."""
-    sources: Manifest = {"from": [{"ipBlock": {"cidr": network}} for network in server.networks]} if server.networks else {}
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": metadata(object_name(pods["cluster"], COMPONENT), pods["namespace"], labels(pods["cluster"], COMPONENT)),
-        "spec": {
-            "podSelector": {"matchLabels": selector(pods["cluster"], COMPONENT)},
-            "policyTypes": ["Ingress", "Egress"],
-            "ingress": [{"ports": [{"port": ports.NFS, "protocol": "TCP"}], **sources}],
-            "egress": [],
-        },
-    }
+    sources: Manifest = {"from": [{"ipBlock": {"cidr": cidr}} for cidr in server.networks]} if server.networks else {}
+    ingress = [{"ports": [network.port(ports.NFS)], **sources}]
+    return network.build_policy(pods["cluster"], pods["namespace"], COMPONENT, ingress, egress=[])
 
 
 def build_server(cluster: Cluster, pods: PodDefaults, server: NfsServerConfig) -> Manifest:
     """The StatefulSet: one replica, so the pod's name, by which clients are remembered, is always `<cluster>-nfs-0`."""
-    name = object_name(cluster.name, COMPONENT)
     ganesha = container(
         pods,
         COMPONENT,
@@ -126,17 +117,15 @@ def build_server(cluster: Cluster, pods: PodDefaults, server: NfsServerConfig) -
             *(empty_volume("run"), empty_volume("tmp"), *program_volumes(pods, "nfs_server")),
         ],
     }
-    spec: Manifest = {
-        "replicas": 1,
-        "serviceName": name,
-        "selector": {"matchLabels": selector(cluster.name, COMPONENT)},
-        # A restart is how changed exports are taken over; the annotation causes the restart.
-        "template": pod_template(pods, COMPONENT, pod, annotations={CONFIG: content_name(COMPONENT, {"conf": nfs_server.render(cluster)})}),
-        "volumeClaimTemplates": [claim_template("data", server)],
-        "persistentVolumeClaimRetentionPolicy": claim_retention(cluster.deletion_protection),
-    }
-    about = metadata(name, cluster.namespace, labels(cluster.name, COMPONENT))
-    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": about, "spec": spec}
+    return stateful_set(
+        pods,
+        COMPONENT,
+        pod,
+        # A restart applies changed exports; the annotation causes the restart.
+        {CONFIG: content_name(COMPONENT, {"conf": nfs_server.render(cluster)})},
+        volumeClaimTemplates=[claim_template("data", server)],
+        persistentVolumeClaimRetentionPolicy=claim_retention(cluster.deletion_protection),
+    )
 
 
 def _config_name(cluster: str) -> str:

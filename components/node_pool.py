@@ -96,17 +96,17 @@ def build_pool_check(cluster: Cluster, pods: PodDefaults, pool: NodePool, existi
     A Job cannot be changed, so its name is a hash of all that it is: a changed expectation, program or image makes another Job.
     """
     name = object_name(cluster.name, f"pool-{pool.name}")
-    about = labels(cluster.name, "pool-check")
+    object_labels = labels(cluster.name, "pool-check")
     # Cluster roles have no namespace, so their name holds it.
-    rights = {"name": outside_name(pods["namespace"], name), "labels": about}
+    rights = {"name": outside_name(pods["namespace"], name), "labels": object_labels}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": rights["name"]}
     subject = {"kind": "ServiceAccount", "name": name, "namespace": pods["namespace"]}
     spec = _pool_check_spec(pods, expected_nodes(cluster, pool, existing), name)
     job_name = content_name(name, {"spec": json.dumps(spec, sort_keys=True)})
     # A Job that failed is made again by the next deployment.
-    again = {"pulumi.com/replaceUnready": "true"}
+    recreated = {"pulumi.com/replaceUnready": "true"}
     return [
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(name, pods["namespace"], about)},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(name, pods["namespace"], object_labels)},
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRole",
@@ -120,7 +120,12 @@ def build_pool_check(cluster: Cluster, pods: PodDefaults, pool: NodePool, existi
             "roleRef": role,
             "subjects": [subject],
         },
-        {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata(job_name, pods["namespace"], about, again), "spec": spec},
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": metadata(job_name, pods["namespace"], object_labels, recreated),
+            "spec": spec,
+        },
     ]
 
 
@@ -170,7 +175,7 @@ def build_network_interfaces(efa_cards: Sequence[int], security_group_ids: Seque
     ethernet = {"network_card_index": 0, "device_index": 0, "interface_type": "interface"}
     fabric = [{"network_card_index": card, "device_index": 0 if card else 1, "interface_type": "efa-only"} for card in efa_cards]
     groups = {"security_groups": list(security_group_ids)} if security_group_ids else {}
-    return [{**each, "delete_on_termination": "true", **groups} for each in [ethernet, *fabric]]
+    return [{**interface, "delete_on_termination": "true", **groups} for interface in [ethernet, *fabric]]
 
 
 def build_launch_template(
@@ -181,7 +186,7 @@ def build_launch_template(
     Source: EKS user guide, "Customize managed nodes with launch templates" (what may stand where; hop limit 2 lets pods reach the
     metadata service) and "Create a managed node group with Capacity Blocks for ML" (market type, reservation and machine type in here).
     """
-    device = next((each for system, each in _ROOT_DEVICES.items() if eks.ami_type.startswith(system)), "/dev/xvda")
+    device = next((device_name for system, device_name in _ROOT_DEVICES.items() if eks.ami_type.startswith(system)), "/dev/xvda")
     machine = machine_of(pool)
     disk = {"volume_size": eks.disk_gib, "volume_type": "gp3", "encrypted": "true", "delete_on_termination": "true"}
     tags = {"Name": name, CLUSTER: cluster}

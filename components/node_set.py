@@ -106,18 +106,18 @@ def _topology(topology: Topology) -> Manifest:
 def build_node_set(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) -> Manifest:
     """The NodeSet object. Counts are the only thing that grows with the number of nodes."""
     checks = [check.name for check in cluster.health_checks if looks_at(check, node_set)]
-    started = check_jobs(cluster, node_set)
-    first = node_set.checks_before_jobs
+    started_checks = check_jobs(cluster, node_set)
+    first_checks = node_set.checks_before_jobs
     resume_timeout_s = cluster.slurm.resume_timeout_s
     spec: Manifest = {
         "cluster": cluster.name,
         **({"min": node_set.min or 0, "max": node_set.max} if node_set.is_elastic else {"replicas": node_set.size or 0}),
         "ordinals": node_set.ordinals,
-        "template": pod_template(pods, "slurmd", _pod(cluster, pods, node_set), node_set.name, CHECKED_FIRST if first else None),
+        "template": pod_template(pods, "slurmd", _pod(cluster, pods, node_set), node_set.name, CHECKED_FIRST if first_checks else None),
         **controller_settings(node_set),
         "healthChecks": checks,
-        **({"checkJobs": list(started)} if started else {}),
-        **({"checksBeforeJobs": list(first)} if first else {}),
+        **({"checkJobs": list(started_checks)} if started_checks else {}),
+        **({"checksBeforeJobs": list(first_checks)} if first_checks else {}),
         "machineCauses": build_machine_causes(node_set, cluster.ec2 is not None),
         "resumeTimeoutSeconds": resume_timeout_s,
     }
@@ -128,7 +128,7 @@ def build_node_set(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig)
         spec["features"] = list(node_set.features)
     if node_set.volume_claims:
         spec["volumeClaimTemplates"] = [claim_template(claim.name, claim) for claim in node_set.volume_claims]
-    about = {
+    object_annotations = {
         # Ready is the controller's word: enough nodes are registered. One broken machine of a thousand fails no deployment.
         "pulumi.com/waitFor": "condition=Ready",
         "pulumi.com/timeoutSeconds": str(resume_timeout_s + _PULL_S),
@@ -136,8 +136,8 @@ def build_node_set(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig)
         "pulumi.com/deletionPropagationPolicy": "background",
         **({} if cluster.kubernetes.wait_for_drains else {annotations.DECLARED_IN: declared_sets_name(cluster.name)}),
     }
-    meta = metadata(node_set.name, cluster.namespace, labels(cluster.name, "slurmd", node_set.name), about)
-    return {"apiVersion": crds.API_VERSION, "kind": "NodeSet", "metadata": meta, "spec": spec}
+    about = metadata(node_set.name, cluster.namespace, labels(cluster.name, "slurmd", node_set.name), object_annotations)
+    return {"apiVersion": crds.API_VERSION, "kind": "NodeSet", "metadata": about, "spec": spec}
 
 
 def _pod(cluster: Cluster, pods: PodDefaults, node_set: NodeSetConfig) -> Manifest:

@@ -36,16 +36,16 @@ def build_receivers(receivers: Iterable[NewsReceiver]) -> list[Receiver]:
     """The receivers in the form that the program reads."""
     return [
         Receiver(
-            name=each.name,
-            kind=each.kind,
-            to=each.to,
-            events=frozenset(each.events),
-            accounts=frozenset(each.accounts),
-            users=frozenset(each.users),
-            partitions=frozenset(each.partitions),
-            only_asked=each.only_asked,
+            name=receiver.name,
+            kind=receiver.kind,
+            to=receiver.to,
+            events=frozenset(receiver.events),
+            accounts=frozenset(receiver.accounts),
+            users=frozenset(receiver.users),
+            partitions=frozenset(receiver.partitions),
+            only_asked=receiver.only_asked,
         )
-        for each in receivers
+        for receiver in receivers
     ]
 
 
@@ -83,14 +83,14 @@ def build_notify(pods: PodDefaults, receivers: Iterable[NewsReceiver], state: Ma
 def notify_volumes(pods: PodDefaults, receivers: Iterable[NewsReceiver]) -> list[Manifest]:
     """The volumes of the settings and of the Secrets."""
     secrets = [secret_volume(_volume(name), secret) for name, secret in _secrets(receivers).items()]
-    for each in secrets:
-        each["secret"]["optional"] = True
+    for volume in secrets:
+        volume["secret"]["optional"] = True
     return [config_volume("notify-settings", _settings_name(pods["cluster"])), *secrets]
 
 
 def _secrets(receivers: Iterable[NewsReceiver]) -> dict[str, str]:
     """Names of the Secrets with the key `url`, by the names of their webhooks."""
-    return {each.name: each.url_secret for each in receivers if each.url_secret is not None}
+    return {receiver.name: receiver.url_secret for receiver in receivers if receiver.url_secret is not None}
 
 
 def _volume(name: str) -> str:

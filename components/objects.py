@@ -82,10 +82,10 @@ def declare(manifest: Manifest, opts: pulumi.ResourceOptions, name: str | None =
     """
     make = _CLASSES[manifest["apiVersion"], manifest["kind"]]
     fields = {_ARGUMENTS.get(key, key): value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
-    made = make(name or manifest["metadata"]["name"], **fields, opts=opts)
+    resource = make(name or manifest["metadata"]["name"], **fields, opts=opts)
     if (collected := _collected.get()) is not None:
-        collected.append(Declared(manifest, tuple(opts.ignore_changes or ()), made))
-    return made
+        collected.append(Declared(manifest, tuple(opts.ignore_changes or ()), resource))
+    return resource
 
 
 @contextlib.contextmanager

@@ -10,9 +10,10 @@ from typing import Any
 import pulumi
 import yaml
 
+from components import network
 from components.claims import claim_retention, claim_template
-from components.labels import Manifest, labels, metadata, object_name, selector
-from components.objects import CLAIMS, SKIP_AWAIT, declare, immutable_config_map
+from components.labels import Manifest, labels, metadata, object_name
+from components.objects import CLAIMS, declare, immutable_config_map
 from components.pods import (
     DAEMON_MEMORY,
     PROGRAM_MEMORY,
@@ -23,12 +24,12 @@ from components.pods import (
     http_probe,
     lost_node_tolerations,
     mount,
-    pod_template,
     resources,
     secret_volume,
     service,
 )
 from components.scrapes import build_monitors, scrape_configs, targets
+from components.workloads import stateful_set
 from configs.models.cluster import Cluster
 from configs.models.monitoring import Monitoring
 from configs.render import alertmanager
@@ -116,12 +117,12 @@ def _yaml(value: Any) -> str:
 
 def receiver_secrets(cluster: Cluster, monitoring: Monitoring) -> dict[str, str]:
     """The Secrets that Alertmanager reads, by their folders."""
-    found = {each.name: each.url_secret for each in monitoring.receivers if each.url_secret is not None}
+    secrets = {receiver.name: receiver.url_secret for receiver in monitoring.receivers if receiver.url_secret is not None}
     smtp = cluster.notifications.smtp
-    if smtp is not None and any(each.kind == "mail" for each in monitoring.receivers):
-        found |= {alertmanager.RELAY_CREDENTIALS: smtp.credentials_secret} if smtp.credentials_secret else {}
-        found |= {alertmanager.RELAY_CA: smtp.ca_secret} if smtp.ca_secret else {}
-    return found
+    if smtp is not None and any(receiver.kind == "mail" for receiver in monitoring.receivers):
+        secrets |= {alertmanager.RELAY_CREDENTIALS: smtp.credentials_secret} if smtp.credentials_secret else {}
+        secrets |= {alertmanager.RELAY_CA: smtp.ca_secret} if smtp.ca_secret else {}
+    return secrets
 
 
 def build_operator_objects(cluster: Cluster, monitoring: Monitoring) -> list[Manifest]:
@@ -148,36 +149,21 @@ def build_services(cluster: Cluster, pods: PodDefaults) -> list[Manifest]:
     for target in targets(cluster):
         if not target.replicas:
             continue
-        component = target.component
-        about = metadata(object_name(cluster.name, component), cluster.namespace, labels(cluster.name, component), SKIP_AWAIT)
-        spec: Manifest = {
-            "selector": selector(cluster.name, component),
-            "ports": [{"name": "metrics", "port": target.port, "targetPort": target.port}],
-            "clusterIP": "None",
-            "publishNotReadyAddresses": True,
-        }
-        services.append({"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": spec})
+        service_ports = [{"name": "metrics", "port": target.port, "targetPort": target.port}]
+        services.append(service(pods, target.component, target.port, headless=True, ports=service_ports))
     return services
 
 
 def build_network_policy(cluster: Cluster, monitoring: Monitoring) -> Manifest:
     """In: Prometheus' port, from the namespaces of its readers. Out: anywhere, as receivers are."""
     sources = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}} for name in monitoring.readers]
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": metadata(object_name(cluster.name, COMPONENT), cluster.namespace, labels(cluster.name, COMPONENT)),
-        "spec": {
-            "podSelector": {"matchLabels": selector(cluster.name, COMPONENT)},
-            "policyTypes": ["Ingress"],
-            "ingress": [{"from": sources, "ports": [{"port": ports.PROMETHEUS, "protocol": "TCP"}]}] if sources else [],
-        },
-    }
+    ingress = [{"from": sources, "ports": [network.port(ports.PROMETHEUS)]}] if sources else []
+    return network.build_policy(cluster.name, cluster.namespace, COMPONENT, ingress)
 
 
 def build_server(cluster: Cluster, pods: PodDefaults, monitoring: Monitoring, files: str) -> Manifest:
     """The StatefulSet: one pod with both programs on one disk. `files` is the ConfigMap of `build_config`."""
-    name, secrets = object_name(cluster.name, COMPONENT), receiver_secrets(cluster, monitoring)
+    secrets = receiver_secrets(cluster, monitoring)
     receivers = [secret_volume(f"receiver-{folder}", secret) for folder, secret in secrets.items()]
     pod: Manifest = {
         "terminationGracePeriodSeconds": 60,
@@ -186,16 +172,13 @@ def build_server(cluster: Cluster, pods: PodDefaults, monitoring: Monitoring, fi
         "containers": [_prometheus(pods, monitoring), _alertmanager(pods, secrets)],
         "volumes": [config_volume("config", files), empty_volume("tmp"), *receivers],
     }
-    spec: Manifest = {
-        "replicas": 1,
-        "serviceName": name,
-        "selector": {"matchLabels": selector(cluster.name, COMPONENT)},
-        "template": pod_template(pods, COMPONENT, pod),
-        "volumeClaimTemplates": [claim_template("data", monitoring.storage)],
-        "persistentVolumeClaimRetentionPolicy": claim_retention(cluster.deletion_protection),
-    }
-    about = metadata(name, cluster.namespace, labels(cluster.name, COMPONENT))
-    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": about, "spec": spec}
+    return stateful_set(
+        pods,
+        COMPONENT,
+        pod,
+        volumeClaimTemplates=[claim_template("data", monitoring.storage)],
+        persistentVolumeClaimRetentionPolicy=claim_retention(cluster.deletion_protection),
+    )
 
 
 def _prometheus(pods: PodDefaults, monitoring: Monitoring) -> Manifest:

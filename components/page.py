@@ -10,6 +10,7 @@ from components.control_plane import rest_url
 from components.labels import Manifest, jwt_secret_name, object_name
 from components.objects import declare
 from components.pods import CLUSTER_DOMAIN, PodDefaults, mount, secret_volume, service
+from components.workloads import deployment
 from configs.models.cluster import Cluster
 from configs.models.page import Page
 from configs.render.slurm import private_data
@@ -88,7 +89,7 @@ def build_deployment(cluster: Cluster, pods: PodDefaults, page: Page) -> Manifes
         # The group that may read the JWT key.
         securityContext={"fsGroup": api_programs.CONTROLLER_UID},
     )
-    return api_programs.deployment(pods, COMPONENT, pod, strategy={"type": "Recreate"})
+    return deployment(pods, COMPONENT, pod, strategy={"type": "Recreate"})
 
 
 def _page(cluster: Cluster, pods: PodDefaults, page: Page) -> Manifest:

@@ -6,7 +6,7 @@ Daemons find each other by fixed names, so no pod waits for another here: their 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from components.labels import Manifest, labels, metadata, object_name, selector
+from components.labels import Manifest, component_metadata, labels, object_name, selector
 from components.objects import SKIP_AWAIT
 from configs.models.cluster import Cluster
 from configs.models.node_pool import Taint
@@ -133,10 +133,10 @@ def container(
     }
 
 
-def _once(mounts: Sequence[Manifest], more: Sequence[Manifest]) -> list[Manifest]:
+def _once(mounts: Sequence[Manifest], extras: Sequence[Manifest]) -> list[Manifest]:
     """These mounts, and of the others those that they lack."""
-    there = {each["mountPath"] for each in mounts}
-    return [*mounts, *(each for each in more if each["mountPath"] not in there)]
+    paths_taken = {extra["mountPath"] for extra in mounts}
+    return [*mounts, *(extra for extra in extras if extra["mountPath"] not in paths_taken)]
 
 
 def resources(requests: tuple[str, str], memory_limit: str) -> Manifest:
@@ -155,6 +155,18 @@ def confined(uid: int) -> Manifest:
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def root_context(*capabilities: str, read_only: bool = True) -> Manifest:
+    """The security context of root with no capabilities but these; `read_only` is its root file system."""
+    return {
+        "runAsUser": 0,
+        "runAsGroup": 0,
+        "allowPrivilegeEscalation": False,
+        **({"readOnlyRootFilesystem": True} if read_only else {}),
+        "capabilities": {"drop": ["ALL"], **({"add": [*capabilities]} if capabilities else {})},
         "seccompProfile": {"type": "RuntimeDefault"},
     }
 
@@ -232,14 +244,14 @@ def daemon_command(program: str) -> list[str]:
 
 def program_mounts(*programs: str) -> list[Manifest]:
     """What a container mounts that runs programs: the packages that they share, and each program's own."""
-    own = [mount(_program_volume(program), f"{paths.PACKAGES}/programs/{program}", read_only=True) for program in programs]
-    return [*(mount(package, f"{paths.PACKAGES}/{package}", read_only=True) for package in SHARED_PACKAGES), *own]
+    own_mounts = [mount(_program_volume(program), f"{paths.PACKAGES}/programs/{program}", read_only=True) for program in programs]
+    return [*(mount(package, f"{paths.PACKAGES}/{package}", read_only=True) for package in SHARED_PACKAGES), *own_mounts]
 
 
 def program_volumes(defaults: PodDefaults, *programs: str) -> list[Manifest]:
     """The volumes behind `program_mounts`, of all containers of a pod."""
-    own = [config_volume(_program_volume(program), defaults["programs"][program]) for program in programs]
-    return [*(config_volume(package, defaults["programs"][package]) for package in SHARED_PACKAGES), *own]
+    own_volumes = [config_volume(_program_volume(program), defaults["programs"][program]) for program in programs]
+    return [*(config_volume(package, defaults["programs"][package]) for package in SHARED_PACKAGES), *own_volumes]
 
 
 def _program_volume(program: str) -> str:
@@ -301,7 +313,7 @@ def service(defaults: PodDefaults, component: str, port: int, headless: bool = F
     spec: Manifest = {"selector": selector(cluster, component), "ports": [{"name": component, "port": port, "targetPort": port}], **more}
     if headless:
         spec |= {"clusterIP": "None", "publishNotReadyAddresses": True}
-    about = metadata(object_name(cluster, component), defaults["namespace"], labels(cluster, component), SKIP_AWAIT)
+    about = component_metadata(cluster, defaults["namespace"], component, SKIP_AWAIT)
     return {"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": spec}
 
 

@@ -26,9 +26,11 @@ from components.pods import (
     program_mounts,
     program_volumes,
     resources,
+    root_context,
     scripts_volume,
 )
 from components.shared_mounts import build_mount, build_volume, root_mount
+from components.workloads import cron_job
 from configs.models.cluster import Cluster
 from configs.models.shared_root import Root, RootVersion
 from configs.render import shared_root
@@ -108,7 +110,7 @@ def build_fill(cluster: Cluster, pods: PodDefaults, version: RootVersion) -> Man
         command=program_command("root_fill"),
         workingDir=paths.PACKAGES,
         limit=_TREES_MEMORY,
-        securityContext=_context(_COPIES),
+        securityContext=_context(*_COPIES),
         terminationMessagePolicy="FallbackToLogsOnError",
     )
     pod: Manifest = {
@@ -120,16 +122,7 @@ def build_fill(cluster: Cluster, pods: PodDefaults, version: RootVersion) -> Man
             *([empty_volume("hold")] if version.image is not None else []),
         ],
     }
-    spec: Manifest = {
-        "backoffLimit": 6,
-        "activeDeadlineSeconds": _FILL_S,
-        "template": pod_template(pods, "root-fill", pod),
-        # A name that stands for something else already, a wrong digest: no second try mends that.
-        "podFailurePolicy": {
-            "rules": [{"action": "FailJob", "onExitCodes": {"containerName": "fill", "operator": "In", "values": [_NO_USE]}}]
-        },
-    }
-    return _job(cluster, "root-fill", spec)
+    return _job(cluster, "root-fill", _retried(pods, "root-fill", pod))
 
 
 def _source(pods: PodDefaults, image: str) -> Manifest:
@@ -138,7 +131,7 @@ def _source(pods: PodDefaults, image: str) -> Manifest:
     return {
         "shareProcessNamespace": True,
         "initContainers": [
-            {**container(pods, "program", "", [hold], securityContext=_context([])), "command": ["cp", _HOLD, "/hold/hold"]},
+            {**container(pods, "program", "", [hold], securityContext=_context()), "command": ["cp", _HOLD, "/hold/hold"]},
             {
                 "name": "source",
                 "image": image,
@@ -147,7 +140,7 @@ def _source(pods: PodDefaults, image: str) -> Manifest:
                 "restartPolicy": "Always",
                 "resources": resources(("10m", "16Mi"), "64Mi"),
                 "volumeMounts": [{**hold, "readOnly": True}],
-                "securityContext": _context([]),
+                "securityContext": _context(),
             },
         ],
     }
@@ -165,7 +158,7 @@ def build_install(cluster: Cluster, pods: PodDefaults, current: str, packages: I
         workingDir=paths.PACKAGES,
         limit=_TREES_MEMORY,
         # The version's /proc and /dev are mounts, which the runtimes' AppArmor profiles forbid.
-        securityContext={**_context(_INSTALLS), "appArmorProfile": {"type": "Unconfined"}},
+        securityContext={**_context(*_INSTALLS), "appArmorProfile": {"type": "Unconfined"}},
         terminationMessagePolicy="FallbackToLogsOnError",
     )
     pod: Manifest = {
@@ -173,16 +166,7 @@ def build_install(cluster: Cluster, pods: PodDefaults, current: str, packages: I
         "containers": [install],
         "volumes": [*program_volumes(pods, "root_packages"), build_volume(cluster.name, root_mount(cluster))],
     }
-    spec: Manifest = {
-        "backoffLimit": 6,
-        "activeDeadlineSeconds": _FILL_S,
-        "template": pod_template(pods, "root-packages", pod),
-        # A package that no archive has: no second try mends that.
-        "podFailurePolicy": {
-            "rules": [{"action": "FailJob", "onExitCodes": {"containerName": "install", "operator": "In", "values": [_NO_USE]}}]
-        },
-    }
-    return _job(cluster, "root-packages", spec)
+    return _job(cluster, "root-packages", _retried(pods, "root-packages", pod))
 
 
 def build_switch(cluster: Cluster, pods: PodDefaults, current: str) -> Manifest:
@@ -193,7 +177,7 @@ def build_switch(cluster: Cluster, pods: PodDefaults, current: str) -> Manifest:
         "root-switch.sh",
         [build_mount(root_mount(cluster))],
         {variables.ROOT_VERSION: current},
-        securityContext=_context(["DAC_OVERRIDE", "SYS_CHROOT"]),
+        securityContext=_context("DAC_OVERRIDE", "SYS_CHROOT"),
         terminationMessagePolicy="FallbackToLogsOnError",
     )
     pod: Manifest = {
@@ -201,9 +185,8 @@ def build_switch(cluster: Cluster, pods: PodDefaults, current: str) -> Manifest:
         "containers": [switch],
         "volumes": [scripts_volume(pods), *program_volumes(pods), build_volume(cluster.name, root_mount(cluster))],
     }
-    return _job(
-        cluster, "root-switch", {"backoffLimit": 0, "activeDeadlineSeconds": _FILL_S, "template": pod_template(pods, "root-switch", pod)}
-    )
+    spec = {"backoffLimit": 0, "activeDeadlineSeconds": _FILL_S, "template": pod_template(pods, "root-switch", pod)}
+    return _job(cluster, "root-switch", spec)
 
 
 def build_cleaner(cluster: Cluster, pods: PodDefaults, versions: Iterable[str], keep_days: int) -> Manifest:
@@ -219,7 +202,7 @@ def build_cleaner(cluster: Cluster, pods: PodDefaults, versions: Iterable[str], 
         },
         command=program_command("root_clean"),
         workingDir=paths.PACKAGES,
-        securityContext=_context(["DAC_OVERRIDE", "FOWNER"]),
+        securityContext=_context("DAC_OVERRIDE", "FOWNER"),
     )
     pod: Manifest = {
         "restartPolicy": "Never",
@@ -230,17 +213,7 @@ def build_cleaner(cluster: Cluster, pods: PodDefaults, versions: Iterable[str], 
             build_volume(cluster.name, root_mount(cluster)),
         ],
     }
-    about = labels(cluster.name, "root-clean")
-    job = {"backoffLimit": 0, "activeDeadlineSeconds": _FILL_S, "template": pod_template(pods, "root-clean", pod)}
-    spec: Manifest = {
-        "schedule": _CLEAN_AT,
-        "concurrencyPolicy": "Forbid",
-        "successfulJobsHistoryLimit": 1,
-        "failedJobsHistoryLimit": 3,
-        "jobTemplate": {"metadata": {"labels": about}, "spec": job},
-    }
-    name = metadata(object_name(cluster.name, "root-clean"), cluster.namespace, about)
-    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": name, "spec": spec}
+    return cron_job(pods, "root-clean", pod, _CLEAN_AT, _FILL_S, successfulJobsHistoryLimit=1, failedJobsHistoryLimit=3)
 
 
 def build_report(cluster: Cluster, pods: PodDefaults) -> Manifest:
@@ -254,7 +227,7 @@ def build_report(cluster: Cluster, pods: PodDefaults) -> Manifest:
         command=program_command("root_changes", "report"),
         workingDir=paths.PACKAGES,
         limit=_TREES_MEMORY,
-        securityContext=_context(["DAC_READ_SEARCH", "SYS_CHROOT"]),
+        securityContext=_context("DAC_READ_SEARCH", "SYS_CHROOT"),
         terminationMessagePolicy="FallbackToLogsOnError",
     )
     pod: Manifest = {
@@ -264,20 +237,22 @@ def build_report(cluster: Cluster, pods: PodDefaults) -> Manifest:
             *(*program_volumes(pods, "root_changes"), build_volume(cluster.name, root_mount(cluster))),
         ],
     }
-    about = labels(cluster.name, "root-changes")
-    job = {"backoffLimit": 0, "activeDeadlineSeconds": _FILL_S, "template": pod_template(pods, "root-changes", pod)}
-    spec: Manifest = {
-        "schedule": _CLEAN_AT,
-        "suspend": True,
-        "concurrencyPolicy": "Forbid",
-        "jobTemplate": {"metadata": {"labels": about}, "spec": job},
+    return cron_job(pods, "root-changes", pod, _CLEAN_AT, _FILL_S, suspend=True)
+
+
+def _retried(pods: PodDefaults, component: str, pod: Manifest) -> Manifest:
+    """The spec of a Job with retries, except after exit code _NO_USE: a name in use, a wrong digest, a package that no archive has."""
+    exit_codes = {"containerName": pod["containers"][0]["name"], "operator": "In", "values": [_NO_USE]}
+    return {
+        "backoffLimit": 6,
+        "activeDeadlineSeconds": _FILL_S,
+        "template": pod_template(pods, component, pod),
+        "podFailurePolicy": {"rules": [{"action": "FailJob", "onExitCodes": exit_codes}]},
     }
-    name = metadata(object_name(cluster.name, "root-changes"), cluster.namespace, about)
-    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": name, "spec": spec}
 
 
 def _job(cluster: Cluster, component: str, spec: Manifest) -> Manifest:
-    """A Job cannot be changed, so its name is a hash of all that it is; a Job that failed is made again by the next deployment."""
+    """A Job is immutable, so its name contains a hash of its spec. The next deployment recreates a Job that failed."""
     name = content_name(object_name(cluster.name, component), {"spec": json.dumps(spec, sort_keys=True)})
     annotations = {"pulumi.com/replaceUnready": "true", "pulumi.com/timeoutSeconds": str(_FILL_S)}
     about = metadata(name, cluster.namespace, labels(cluster.name, component), annotations)
@@ -288,12 +263,5 @@ def _declare_job(job: Manifest, opts: pulumi.ResourceOptions) -> pulumi.CustomRe
     return kubernetes.batch.v1.Job(job["metadata"]["name"], metadata=job["metadata"], spec=job["spec"], opts=opts)
 
 
-def _context(capabilities: list[str]) -> Manifest:
-    """Root without privileges but the named capabilities."""
-    return {
-        "runAsUser": 0,
-        "runAsGroup": 0,
-        "allowPrivilegeEscalation": False,
-        "capabilities": {"drop": ["ALL"], **({"add": capabilities} if capabilities else {})},
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
+def _context(*capabilities: str) -> Manifest:
+    return root_context(*capabilities, read_only=False)
