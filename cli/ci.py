@@ -22,7 +22,7 @@ from names.variables import CHECK, POLICIES
 
 _HERE = Path(__file__).parent
 _REQUIREMENTS = "requirements.txt"
-_KEPT = ".slipway"
+_STATE_FOLDER = ".slipway"
 """Files of commands beside a project, not in git, for instance the key that `make up` creates."""
 _RUN = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
 """Runs a package of a folder that is not on the import path. -P keeps the project's folder off the path until its program runs."""
@@ -66,7 +66,7 @@ def run(root: Path, base: str, stacks: Sequence[str], config: Sequence[str], out
             base_state = _base(tree, folder, f"{base} ({commit[:7]})")
             reports = [_planned(base_state, tree, stack, config, output) for stack in names]
             removed_stacks = [] if stacks else [stack for stack in stacks_in(folder) if stack not in names]
-        reports += [*lint(tree.root), *(_gone(stack) for stack in removed_stacks)]
+        reports += [*lint(tree.root), *(_removed_stack(stack) for stack in removed_stacks)]
         compared = f"Compared with {base_state.name}, without a cluster."
         compared += f" {base_state.reason}" if base_state.reason else ""
     text = render(compared, reports)
@@ -112,7 +112,7 @@ def _planned(base: Base, tree: Tree, stack: str, config: Sequence[str], output: 
         base_plan.write_text('{"resources": []}\n')
     elif (recorded := _preview(base.tree, stack, config, "--offline", "--json", base_plan, is_accepted=True)).returncode:
         base_plan.write_text('{"resources": []}\n')
-        note = f"{base.name} itself has mistakes, so all resources look new:\n\n{block(_said(recorded))}"
+        note = f"{base.name} itself has mistakes, so all resources look new:\n\n{block(_error_output(recorded))}"
     result = _preview(tree, stack, config, "--offline", *against, "--markdown", story, "--json", output / f"{stack}.json", "--exit-code")
     report = _report(stack, result, story, result.stdout.replace(str(base_plan), base.name))
     return Report(stack, report.code, "\n\n".join(part for part in (report.text, note) if part))
@@ -121,12 +121,12 @@ def _planned(base: Base, tree: Tree, stack: str, config: Sequence[str], output: 
 def _report(stack: str, result: subprocess.CompletedProcess[str], story: Path, shown: str) -> Report:
     """The report of a preview: its story, and its whole output if something changes."""
     if result.returncode not in _CODES:
-        return mistakes(stack, _said(result))
+        return mistakes(stack, _error_output(result))
     details = folded("The whole preview: objects, and files line by line", shown)
     return Report(stack, result.returncode, story.read_text() + (f"\n{details}" if result.returncode != NOTHING else ""))
 
 
-def _gone(stack: str) -> Report:
+def _removed_stack(stack: str) -> Report:
     message = f"Pulumi.{stack}.yaml is gone. The objects of the stack stay in its cluster until you `destroy` it."
     return Report(stack, DANGEROUS, f"### {stack}: no longer declared\n\n{message}")
 
@@ -154,7 +154,7 @@ def _is_checkout(root: Path) -> bool:
     return (root / "components" / "cluster.py").exists()
 
 
-def _said(result: subprocess.CompletedProcess[str]) -> str:
+def _error_output(result: subprocess.CompletedProcess[str]) -> str:
     """The output of a failed process, without the cross."""
     return (result.stderr.strip() or result.stdout.strip() or f"exit code {result.returncode}").removeprefix("✗").strip()
 
@@ -197,9 +197,9 @@ def _base(tree: Tree, folder: Path, name: str) -> Base:
     """The base, with the working tree's Python if both have the same requirements, else with its own."""
     if not folder.is_dir():
         return Base(name, None, "The project does not exist there, so all resources look new.")
-    state_folder = tree.root / _KEPT
-    if state_folder.exists() and not (folder / _KEPT).exists():
-        (folder / _KEPT).symlink_to(state_folder)
+    state_folder = tree.root / _STATE_FOLDER
+    if state_folder.exists() and not (folder / _STATE_FOLDER).exists():
+        (folder / _STATE_FOLDER).symlink_to(state_folder)
     if wanted(folder) == wanted(tree.root):
         return Base(name, Tree(folder, tree.python))
     environment = folder.parent / f"{folder.name}-packages"

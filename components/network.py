@@ -1,8 +1,8 @@
 """Who may connect to which port: one table, of which the network policies are made. docs/security.md has it for people.
 
-A policy says who may come in, never who may not. So a port that somebody needs whose address is not known is open to all: users' commands,
-the API server's proxy. The kubelet is always let in to the pods of its node, so the ports of probes are open to nobody. Policies add up: a
-site lets others in by a policy of its own. Many clusters enforce none: listeners have bounds of their own (slurm/listen).
+A policy can only allow. So a port is open to all if a client's address is unknown: users' commands, the API server's proxy. The kubelet can
+always reach the pods of its node, so the ports of probes are closed. Policies add up: a site can allow more with its own policy. Many
+clusters enforce none, so listeners have their own limits (slurm/listen).
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ USERS = ("login", "slurmd")
 """Components in whose pods users run programs."""
 EVERYBODY = ("everybody",)
 NOT_USERS = ("all pods but those of users",)
-"""Of all namespaces: a Prometheus may be anywhere."""
+"""In all namespaces: a Prometheus may be anywhere."""
 
 CALLERS: Mapping[str, Mapping[int, tuple[str, ...]]] = {
     "slurmctld": {ports.SLURMCTLD: EVERYBODY, ports.CONFIG_SYNC: ("nodeset-controller",), ports.CHECKS: ("metrics", "slurmd")},
@@ -29,7 +29,7 @@ CALLERS: Mapping[str, Mapping[int, tuple[str, ...]]] = {
     "metrics": {ports.METRICS: NOT_USERS},
     "page": {ports.CONTROLLER: EVERYBODY},
 }
-"""By component and port: components of the same cluster, or one of the two above."""
+"""By component and port: components of the same cluster, or one of the two values above."""
 
 
 def policy(pods: PodDefaults, component: str, egress: Sequence[Manifest] | None = None) -> Manifest:
@@ -53,12 +53,12 @@ def build_policy(
 
 
 def egress_to(cluster: str, component: str, *ports: int) -> Manifest:
-    """What lets a program reach ports of another component of the cluster."""
+    """The egress rule to ports of another component of the cluster."""
     return {"to": [{"podSelector": {"matchLabels": selector(cluster, component)}}], "ports": [port(number) for number in ports]}
 
 
 NAMES: Manifest = {"ports": [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]}
-"""What lets a program ask for names."""
+"""The egress rule to DNS."""
 
 
 def port(number: int) -> Manifest:

@@ -1,7 +1,7 @@
-"""Metrics, alerts and dashboards of one cluster: a Prometheus and an Alertmanager of its own, or the objects of the Prometheus Operator.
+"""Metrics, alerts and dashboards of one cluster: its own Prometheus and Alertmanager, or objects of the Prometheus Operator. Grafana is not
+included.
 
-What is read is in scrapes.py. The rules, the receivers and the dashboards are in configs/render, the programs in images/observability.
-Leaves Grafana to others.
+scrapes.py has the targets, configs/render the rules, receivers and dashboards, and images/observability the programs.
 """
 
 from collections.abc import Iterable
@@ -44,15 +44,14 @@ PROMETHEUS_UID = 65532
 _DATA_PATH = "/data"
 _MEBIBYTES = {"Mi": 1, "Gi": 1024, "Ti": 1024**2, "M": 1e6 / 2**20, "G": 1e9 / 2**20, "T": 1e12 / 2**20}
 _METRICS_SHARE = 0.8
-"""Of the disk, for metrics: what is compacted needs room beside it."""
+"""Share of the disk for metrics: compaction needs free space."""
 
 
 class Observability(pulumi.ComponentResource):
-    """Prometheus with alerts, and dashboards. A change of its rules restarts Prometheus, which goes on where it was; no metric is lost but
-    those of some seconds."""
+    """Prometheus with alerts, and dashboards. A change of its rules restarts Prometheus, which loses only the metrics of some seconds."""
 
     prometheus_url: pulumi.Output[str]
-    """URL of the cluster's own Prometheus inside the Kubernetes cluster; empty with the Prometheus Operator."""
+    """URL of the cluster's own Prometheus inside the Kubernetes cluster; empty for the Prometheus Operator."""
 
     def __init__(
         self, name: str, cluster: Cluster, pods: PodDefaults, monitoring: Monitoring, opts: pulumi.ResourceOptions | None = None
@@ -66,7 +65,7 @@ class Observability(pulumi.ComponentResource):
                 declare(manifest, child, f"{manifest['metadata']['name']}-{manifest['kind'].lower()}")
         else:
             files = build_config(cluster, monitoring)
-            needs = [declare(each, child) for each in (files, build_network_policy(cluster, monitoring), *build_services(cluster, pods))]
+            needs = [declare(part, child) for part in (files, build_network_policy(cluster, monitoring), *build_services(cluster, pods))]
             protected = cluster.deletion_protection
             last = pulumi.ResourceOptions(parent=self, depends_on=needs, ignore_changes=[CLAIMS], protect=protected)
             declare(build_server(cluster, pods, monitoring, files["metadata"]["name"]), last)
@@ -76,7 +75,7 @@ class Observability(pulumi.ComponentResource):
 
 
 def build_dashboards_map(cluster: Cluster, monitoring: Monitoring) -> Manifest:
-    """The ConfigMap with the dashboards, which Grafana's sidecar finds by the labels of the config."""
+    """The ConfigMap with the dashboards, which Grafana's sidecar finds by the labels in the config."""
     about = metadata(
         object_name(cluster.name, "dashboards"),
         cluster.namespace,
@@ -116,7 +115,7 @@ def _yaml(value: Any) -> str:
 
 
 def receiver_secrets(cluster: Cluster, monitoring: Monitoring) -> dict[str, str]:
-    """The Secrets that Alertmanager reads, by their folders."""
+    """The Secrets that Alertmanager reads, by the folders of their mounts."""
     secrets = {receiver.name: receiver.url_secret for receiver in monitoring.receivers if receiver.url_secret is not None}
     smtp = cluster.notifications.smtp
     if smtp is not None and any(receiver.kind == "mail" for receiver in monitoring.receivers):
@@ -126,7 +125,7 @@ def receiver_secrets(cluster: Cluster, monitoring: Monitoring) -> dict[str, str]
 
 
 def build_operator_objects(cluster: Cluster, monitoring: Monitoring) -> list[Manifest]:
-    """The objects of the Prometheus Operator: what is read, and the rules."""
+    """The objects of the Prometheus Operator: the monitors and the rules."""
     about = metadata(object_name(cluster.name, "alerts"), cluster.namespace, {**labels(cluster.name, "alerts"), **monitoring.labels})
     rules: Manifest = {
         "apiVersion": "monitoring.coreos.com/v1",
@@ -138,13 +137,13 @@ def build_operator_objects(cluster: Cluster, monitoring: Monitoring) -> list[Man
 
 
 def build_config(cluster: Cluster, monitoring: Monitoring) -> Manifest:
-    """The files, in a ConfigMap named by its content: neither program reads a file again by itself, so a change makes a new pod."""
+    """The files, in a ConfigMap named by its content: neither program reloads its files, so a change needs a new pod."""
     files = build_files(cluster, monitoring)
     return immutable_config_map(object_name(cluster.name, COMPONENT), cluster.namespace, labels(cluster.name, COMPONENT), files)
 
 
 def build_services(cluster: Cluster, pods: PodDefaults) -> list[Manifest]:
-    """Prometheus' own, and one without an address of its own for each component whose pods are read one by one."""
+    """The Service of Prometheus, and a headless one for each component whose pods are scraped separately."""
     services = [service(pods, COMPONENT, ports.PROMETHEUS)]
     for target in targets(cluster):
         if not target.replicas:
@@ -155,14 +154,14 @@ def build_services(cluster: Cluster, pods: PodDefaults) -> list[Manifest]:
 
 
 def build_network_policy(cluster: Cluster, monitoring: Monitoring) -> Manifest:
-    """In: Prometheus' port, from the namespaces of its readers. Out: anywhere, as receivers are."""
+    """Ingress to Prometheus' port from the namespaces of its readers. Egress is not limited: receivers may be anywhere."""
     sources = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}} for name in monitoring.readers]
     ingress = [{"from": sources, "ports": [network.port(ports.PROMETHEUS)]}] if sources else []
     return network.build_policy(cluster.name, cluster.namespace, COMPONENT, ingress)
 
 
 def build_server(cluster: Cluster, pods: PodDefaults, monitoring: Monitoring, files: str) -> Manifest:
-    """The StatefulSet: one pod with both programs on one disk. `files` is the ConfigMap of `build_config`."""
+    """The StatefulSet: one pod with both programs on one disk. `files` is the name of the ConfigMap of `build_config`."""
     secrets = receiver_secrets(cluster, monitoring)
     receivers = [secret_volume(f"receiver-{folder}", secret) for folder, secret in secrets.items()]
     pod: Manifest = {
@@ -200,7 +199,7 @@ def _prometheus(pods: PodDefaults, monitoring: Monitoring) -> Manifest:
         "resources": resources(("50m", "128Mi"), DAEMON_MEMORY),
         "ports": [{"name": "prometheus", "containerPort": ports.PROMETHEUS}],
         "securityContext": confined(PROMETHEUS_UID),
-        "startupProbe": http_probe(ports.PROMETHEUS, "/-/ready", periodSeconds=1, failureThreshold=600),  # it reads what it has first
+        "startupProbe": http_probe(ports.PROMETHEUS, "/-/ready", periodSeconds=1, failureThreshold=600),  # first it reads its disk
         "livenessProbe": http_probe(ports.PROMETHEUS, "/-/healthy", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
         "readinessProbe": http_probe(ports.PROMETHEUS, "/-/ready", periodSeconds=5, timeoutSeconds=5),
         "volumeMounts": [mount("config", paths.PROMETHEUS, read_only=True), mount("data", _DATA_PATH)],
@@ -217,9 +216,9 @@ def _alertmanager(pods: PodDefaults, folders: Iterable[str]) -> Manifest:
         "command": [
             "slipway-alertmanager",
             f"--storage.path={_DATA_PATH}/alertmanager",
-            # The pod's loopback: nobody but the pod and a port-forward silences alerts.
+            # On loopback, so that only the pod and a port-forward can silence alerts.
             f"--web.listen-address=127.0.0.1:{ports.ALERTMANAGER}",
-            "--cluster.listen-address=",  # one of its kind, without peers
+            "--cluster.listen-address=",  # it has no peers
             "--log.format=json",
         ],
         "workingDir": _DATA_PATH,

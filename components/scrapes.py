@@ -1,6 +1,6 @@
-"""What Prometheus reads of a cluster: one table, for a Prometheus of the cluster's own and for the Prometheus Operator. Pure.
+"""The targets of Prometheus: one table, for the cluster's own Prometheus and for the Prometheus Operator. Pure.
 
-All targets are known from the stack or by DNS, so that Prometheus needs no rights in Kubernetes.
+All targets are known from the stack or by DNS, so Prometheus needs no rights in Kubernetes.
 """
 
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from names import ports
 from names.labels import NODESET
 
 METRICS = "metrics"
-"""The collector of metrics, its Service and its port's name."""
+"""The name of the collector, its Service and its port."""
 CLUSTER_LABEL = "slurm_cluster"
-"""A label of every metric: a Prometheus may have several clusters."""
+"""A label of every metric, as a Prometheus may have several clusters."""
 _SLURMCTLD_PATHS = ("jobs", "nodes", "partitions", "scheduler")
 """Not `jobs-users-accts`: it has thirty series for each user."""
 
@@ -31,27 +31,25 @@ class Target:
     job: str
     """The label `job`."""
     component: str
-    """Of the pods."""
+    """The component of the pods."""
     port: int
-    """Where they answer."""
     port_name: str
-    """Its name in the pods, and in the Service."""
+    """The port's name in the pods and in the Service."""
     path: str = "/metrics"
-    """What is asked for."""
     dropped: str = ""
-    """Metrics that are not kept, as a regular expression."""
+    """A regular expression of metrics to drop."""
     is_service: bool = True
     """False: there is no Service by which the Operator finds the pods."""
     replicas: bool = False
-    """True: several pods, each of which is read."""
+    """True: there are several pods, and each is scraped."""
     nodes: tuple[tuple[str, int], ...] = ()
-    """Of workers: node sets, each with its number of nodes."""
+    """For workers: node sets, each with its number of nodes."""
 
 
 def targets(cluster: Cluster) -> list[Target]:
-    """Everything that has metrics."""
+    """All targets."""
     slurmctld = [
-        # A series for each node and each of eleven values; the collector has the states of nodes.
+        # slurmctld has eleven series for each node, so they are dropped: the collector has the states of nodes.
         Target(
             f"slurmctld-{path}", "slurmctld", ports.SLURMCTLD, "slurmctld", f"/metrics/{path}", "slurm_node_.+" if path == "nodes" else ""
         )
@@ -131,7 +129,7 @@ def _endpoint(cluster: Cluster, target: Target, interval_s: int) -> Manifest:
         {"targetLabel": "job", "replacement": target.job},
     ]
     address: Manifest = {"port": target.port_name}
-    if target.nodes:  # the exporter's port need not be declared in the pod, so its address is made of the pod's
+    if target.nodes:  # the pod may not declare the exporter's port, so the address is built from the pod's
         address = {}
         relabelings += [
             {"sourceLabels": ["__meta_kubernetes_pod_container_name"], "regex": "slurmd", "action": "keep"},

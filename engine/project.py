@@ -65,10 +65,10 @@ def set_path(config: dict[str, Any], override: str, project: str) -> None:
     path, equals, text = override.partition("=")
     if not equals or not path:
         raise SlipwayError(f"--config {override}: expected KEY.PATH=VALUE, for instance cluster.nodeSets[0].size=3.")
-    first, *rest = parse_path(path)
-    if len(rest) > stack_file.DEEPEST:
+    first, *steps = parse_path(path)
+    if len(steps) > stack_file.DEEPEST:
         raise SlipwayError(f"--config {_short(override)}: is nested too deeply.")
-    _put(config, [_full(str(first), project), *rest], _typed(text, override), override)
+    _put(config, [_full(str(first), project), *steps], _typed(text, override), override)
 
 
 def parse_path(path: str) -> list[str | int]:
@@ -86,16 +86,16 @@ def _put(holder: Any, steps: list[str | int], value: Any, override: str) -> Any:
     """Sets `value` at `steps` and returns the holder, which is created if it is None."""
     if not steps:
         return value
-    step, *rest = steps
+    step, *later_steps = steps
     if isinstance(step, int) and isinstance(holder, list | None):
         items = cast(list[Any], [] if holder is None else holder)
         if step > len(items):
             raise SlipwayError(f"--config {override}: index {step} is past the end of the list, which has {len(items)} items.")
-        items[step:] = [_put(items[step] if step < len(items) else None, rest, value, override), *items[step + 1 :]]
+        items[step:] = [_put(items[step] if step < len(items) else None, later_steps, value, override), *items[step + 1 :]]
         return items
     if isinstance(step, str) and isinstance(holder, dict | None):
         entries = cast(dict[str, Any], {} if holder is None else holder)
-        entries[step] = _put(entries.get(step), rest, value, override)
+        entries[step] = _put(entries.get(step), later_steps, value, override)
         return entries
     expected = "a list" if isinstance(step, int) else "an object"
     raise SlipwayError(f"--config {override}: {step!r} needs {expected}, found {type(holder).__name__}.")

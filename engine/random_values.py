@@ -88,8 +88,8 @@ def _text(inputs: Mapping[str, Any], entropy: Entropy) -> str:
     length = int(inputs["length"])
     picked += [_below(len(everything), entropy, everything) for _ in range(length - len(picked))]
     for index in range(len(picked) - 1, 0, -1):
-        other = int.from_bytes(entropy(16), "big") % (index + 1)
-        picked[index], picked[other] = picked[other], picked[index]
+        swapped = int.from_bytes(entropy(16), "big") % (index + 1)
+        picked[index], picked[swapped] = picked[swapped], picked[index]
     return "".join(picked[:length])
 
 

@@ -289,7 +289,6 @@ def _never_started(pod: Mapping[str, Any]) -> bool:
 
 
 def _has_run(container: Mapping[str, Any]) -> bool:
-    """True if the container runs or has ended."""
     is_waiting = set(container.get("state", {"waiting": {}})) == {"waiting"}
     return not is_waiting or bool(container.get("restartCount") or container.get("lastState"))
 

@@ -118,7 +118,6 @@ def _differs(declared_values: Live, live: Live, place: Place) -> bool:
 
 
 def _readings(stand_in: bytes, secret: Document, live: Mapping[str, bytes]) -> Iterator[tuple[Place, bytes]]:
-    """Each place of a Secret that contains the value, and the value there."""
     for entry, declared in declared_data(secret).items():
         if entry in live and (value := _read(declared, live[entry], stand_in)) is not None:
             yield Place(secret.key, entry), value

@@ -146,8 +146,8 @@ def value_at(manifest: Any, path: Sequence[str]) -> Any:
 
 def _with(manifest: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
     """The manifest with another value at a path; None removes the field."""
-    key, *rest = path
-    inner: Any = _with(manifest.get(key) or {}, rest, value) if rest else value
+    key, *later_keys = path
+    inner: Any = _with(manifest.get(key) or {}, later_keys, value) if later_keys else value
     return {**{name: field for name, field in manifest.items() if name != key}, **({} if inner is None else {key: inner})}
 
 
@@ -303,7 +303,6 @@ def _document(resource: Resource, known: Mapping[str, Resource]) -> Document:
 
 
 def _provider(resource: Resource, known: Mapping[str, Resource]) -> Mapping[str, Any]:
-    """The inputs of the object's provider."""
     provider = known.get(str(resource.options.get("provider", "")))
     return provider.inputs if provider else {}
 

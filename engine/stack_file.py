@@ -121,9 +121,9 @@ class _Loader(yaml.SafeLoader):
         return value
 
 
-_KEPT = (f"{_PREFIX}null", f"{_PREFIX}merge")
+_KEPT_TAGS = (f"{_PREFIX}null", f"{_PREFIX}merge")
 _Loader.yaml_implicit_resolvers = {
-    first: [resolver for resolver in resolvers if resolver[0] in _KEPT]
+    first: [resolver for resolver in resolvers if resolver[0] in _KEPT_TAGS]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 for _tag, _pattern, _first in (

@@ -44,7 +44,7 @@ def check(login: Login, timeout_s: float) -> list[Row]:
 
 
 def _session(login: Login, script: str, timeout_s: float, check: bool = True) -> str:
-    """What a script of bash prints in a login session, its errors included. Raises SlipwayError."""
+    """The output of a bash script in a login session, with its errors. Raises SlipwayError."""
     command = [*login.command("BatchMode=yes", "ConnectTimeout=10"), "bash -l -s"]
     try:
         result = subprocess.run(command, input=f"exec 2>&1\n{script}", capture_output=True, text=True, timeout=timeout_s, check=False)
@@ -73,12 +73,12 @@ def _submit(login: Login, facts: Facts, tasks: Sequence[Task]) -> dict[str, Resu
     results: dict[str, Result] = {task.name: Result() for task in tasks}
     refused: str | None = None
     for line in _session(login, "\n".join(scripts), _ANSWER_S).splitlines():
-        word, _, rest = line.partition("|")
+        word, _, fields = line.partition("|")
         if word == "job":
-            name, job, submitted = rest.split("|")
+            name, job, submitted = fields.split("|")
             results[name] = Result(job, float(submitted))
         elif word == "refused":
-            refused = rest
+            refused = fields
         elif word == "end":
             refused = None
         elif refused:
@@ -118,7 +118,6 @@ done
 
 
 def _collect(login: Login, facts: Facts, results: dict[str, Result]) -> None:
-    """Reads what the jobs wrote, on the login node."""
     for name, result in results.items():
         if result.job:
             folder = shlex.quote(facts.folder)

@@ -158,8 +158,8 @@ def plan(facts: Facts) -> tuple[list[Task], list[Row]]:
 
 
 def _options(node_set: NodeSet, nodes: int) -> tuple[str, ...]:
-    others = (f"--exclude={fold(node_set.others)}",) if node_set.others else ()
-    return (f"--partition={node_set.partition}", f"--nodes={nodes}", "--ntasks-per-node=1", f"--time={_MINUTES}", *others)
+    exclusion = (f"--exclude={fold(node_set.others)}",) if node_set.others else ()
+    return (f"--partition={node_set.partition}", f"--nodes={nodes}", "--ntasks-per-node=1", f"--time={_MINUTES}", *exclusion)
 
 
 def _hello(node_set: NodeSet, nodes: int) -> Task:
@@ -188,7 +188,7 @@ def _mpi(node_set: NodeSet) -> Task:
 def _container(facts: Facts) -> Task | Row:
     """A step in an image that is built in the login session, so that no registry is needed."""
     title = "container"
-    first = next((each for each in facts.node_sets if each.up), None)
+    first = next((node_set for node_set in facts.node_sets if node_set.up), None)
     if "container-image" not in facts.tools:
         return Row(title, None, "srun has no --container-image", "docs/containers.md says what containers need.")
     if lacking := [tool for tool in ("gcc", "mksquashfs") if tool not in facts.tools]:

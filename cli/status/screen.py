@@ -137,7 +137,6 @@ def _programs(overview: Overview, now: float) -> Iterable[Text]:
 
 
 def _ages(readings: Readings, now: float) -> Text:
-    """The age of every reading, and its error."""
     listed: Sequence[tuple[str, Reading[object]]] = (
         ("Kubernetes", Reading(readings.objects.value, readings.objects.at, readings.objects.fault)),
         ("nodes", Reading(readings.nodes.value, readings.nodes.at, readings.nodes.fault)),
