@@ -1,7 +1,6 @@
-"""The command `slipway`, of a checkout (see the script beside this file) and of the wheel, where the package lies in the folder `slipway/`.
+"""The command `slipway` of a checkout (see the script beside this file) and of the wheel.
 
-pulumi-kubernetes takes a second to compile, and installers may leave that to the first import: the bytecode is kept in the user's cache,
-whatever PYTHONDONTWRITEBYTECODE says about the source tree.
+pulumi-kubernetes takes a second to compile, so its bytecode is kept in the user's cache, even if PYTHONDONTWRITEBYTECODE is set.
 """
 
 import gc
@@ -10,11 +9,11 @@ import sys
 from pathlib import Path
 
 RARELY = (100_000, 50, 100)
-"""When the garbage collector looks: with Python's defaults, a sixth of a preview's time went into what was imported and stays."""
+"""Thresholds of the garbage collector: with Python's defaults, a sixth of a preview's time went into imported objects, which all stay."""
 
 
 def main() -> None:
-    """Runs one verb. Slipway's other packages may not hide those of the program, so their folder does not stay on the import path."""
+    """Runs one command. Slipway's packages must not hide those of the user's program, so their folder leaves the import path again."""
     gc.set_threshold(*RARELY)
     if sys.pycache_prefix is None:
         sys.pycache_prefix = str(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slipway" / "bytecode")

@@ -1,4 +1,4 @@
-"""Ctrl-C while a verb changes the cluster: a message about what is left, and an end within seconds, whatever a thread still waits for."""
+"""Ctrl-C while a command changes the cluster: a message, and an end within seconds, even if a thread still waits."""
 
 import contextlib
 import os
@@ -9,14 +9,14 @@ from collections.abc import Generator
 
 from engine.faults import StoppedError
 
-_INTERRUPTED = "Interrupted. What was done stays; the same command finishes it."
+_INTERRUPTED = "Interrupted. What was done stays; run the same command to finish."
 _LATEST_END_S = 20.0
-"""Seconds from Ctrl-C to the end of the process. Requests that are on their way mostly need less."""
+"""Seconds from Ctrl-C to the end of the process. Pending requests mostly need less."""
 
 
 @contextlib.contextmanager
 def stoppable() -> Generator[None]:
-    """Ctrl-C while the cluster is being changed: says what it left, and ends this process, whatever a thread still waits for."""
+    """Turns Ctrl-C into StoppedError, and ends this process if a thread still waits then."""
     before = signal.signal(signal.SIGINT, _interrupt)
     try:
         yield

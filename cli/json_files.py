@@ -1,4 +1,4 @@
-"""What a verb writes for a program with --json."""
+"""Writes the files of --json."""
 
 import json
 import sys
@@ -41,4 +41,4 @@ def write_text(file: Path, text: str) -> None:
 
 
 def _refusal(file: Path, error: OSError) -> SlipwayError:
-    return SlipwayError(f"{file} cannot be written: {error.strerror}")
+    return SlipwayError(f"{file} cannot be written: {error.strerror}.")

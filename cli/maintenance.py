@@ -1,7 +1,7 @@
-"""Which running jobs maintenance would meet, and what becomes of each, before anybody makes the reservation. Changes nothing.
+"""Which running jobs a maintenance window affects, and what happens to each. Changes nothing.
 
-Jobs and reservations come from the program beside slurmrestd; how jobs are warned and requeued, from the cluster's own slurmctld, as what
-it runs with counts. Times are UTC, as in Slurm's pods.
+Jobs and reservations come from the program beside slurmrestd, and the rules for warnings and requeues from the cluster's slurmctld pod.
+Times are UTC, as in Slurm's pods.
 """
 
 import time
@@ -28,7 +28,7 @@ _LONGEST_MIN = 366 * 24 * 60
 
 @dataclass(frozen=True)
 class Wish:
-    """What the options say."""
+    """The options of the command."""
 
     reservation: str | None = None
     nodes: str | None = None
@@ -37,7 +37,7 @@ class Wish:
 
 
 def check(wish: Wish, now: float) -> None:
-    """Raises SlipwayError with everything that is wrong with the options."""
+    """Raises SlipwayError with all mistakes in the options."""
     faults: list[str] = []
     if wish.reservation is not None:
         faults += [f"--{name} and --reservation: give one of them." for name in ("nodes", "start") if getattr(wish, name) is not None]
@@ -45,12 +45,14 @@ def check(wish: Wish, now: float) -> None:
         if wish.nodes is None:
             faults.append("--nodes is missing: give the nodes, such as gpu-[0-3], or --reservation.")
         elif not _names(wish.nodes):
-            faults.append(f"--nodes: {wish.nodes!r} names no nodes as Slurm does. Write gpu-[0-3] or gpu-0,gpu-2.")
+            faults.append(f"--nodes: {wish.nodes!r} is not a list of nodes. Write gpu-[0-3] or gpu-0,gpu-2.")
         if wish.start is None:
             faults.append("--start is missing: give the time, such as 2026-12-01T10:00, or --reservation.")
-        elif (at := _time(wish.start)) is None:
-            faults.append(f"--start: {wish.start!r} is no time. Write 2026-12-01T10:00, in UTC, or with an offset: 2026-12-01T10:00+01:00.")
-        elif at <= now:
+        elif (start := _time(wish.start)) is None:
+            faults.append(
+                f"--start: {wish.start!r} is not a valid time. Write 2026-12-01T10:00, in UTC, or with an offset: 2026-12-01T10:00+01:00."
+            )
+        elif start <= now:
             faults.append(f"--start: {wish.start} has passed; it is {_shown(now)}.")
         if not 0 < wish.minutes <= _LONGEST_MIN:
             faults.append(f"--duration: {wish.minutes} is not between 1 and {_LONGEST_MIN} minutes.")
@@ -60,17 +62,17 @@ def check(wish: Wish, now: float) -> None:
 
 @dataclass(frozen=True)
 class Preview:
-    """A window, and the running jobs that it would meet: those who lose most first."""
+    """A window, and the running jobs that it affects: those that lose most come first."""
 
     wish: Wish
     window: Window
     policy: Policy | None
-    """None where no job is warned or requeued."""
+    """None if no job is warned or requeued."""
     jobs: tuple[tuple[Job, Fate], ...]
 
 
 def preview(api: Api, namespace: str, wish: Wish) -> Preview:
-    """Raises SlipwayError where Slurm does not answer, or has no such reservation or nodes."""
+    """Raises SlipwayError if Slurm does not answer, or has no such reservation or nodes."""
     try:
         policy = read_live_policy(api.list(Sort("apps", "StatefulSet"), namespace, labelSelector=_SELECTOR))
         prefix = policy.reservation_prefix if policy else ""
@@ -84,14 +86,14 @@ def preview(api: Api, namespace: str, wish: Wish) -> Preview:
             windows = ask(api, namespace, "reservations", lambda answer: read_windows(_text(answer), prefix))
             window = _named(windows, wish.reservation)
     except (SilentError, RefusedError, UnreachableError) as error:
-        raise SlipwayError(f"Which jobs run is unknown: {error}") from None
+        raise SlipwayError(f"The running jobs cannot be read: {error}") from None
     return judge(jobs, window, policy, wish)
 
 
 def read_live_policy(stateful_sets: Sequence[dict[str, Any]]) -> Policy | None:
-    """How the cluster's slurmctld pod warns and requeues; None where it does not."""
-    for each in stateful_sets:
-        for container in each["spec"]["template"]["spec"]["containers"]:
+    """How the cluster's slurmctld pod warns and requeues jobs; None if it does not."""
+    for stateful_set in stateful_sets:
+        for container in stateful_set["spec"]["template"]["spec"]["containers"]:
             if container["name"] == _CONTAINER:
                 try:
                     return read_policy(container["command"][-1])
@@ -101,18 +103,17 @@ def read_live_policy(stateful_sets: Sequence[dict[str, Any]]) -> Policy | None:
 
 
 def judge(jobs: Iterable[Job], window: Window, policy: Policy | None, wish: Wish) -> Preview:
-    """What becomes of each job."""
+    """What happens to each job."""
     order: dict[Fate, int] = {"runs on": 0, "requeued": 1, "ends before": 2}
-    there: list[tuple[Job, Fate]] = [
-        (job, fate(job, window, policy or Policy(requeue="Never"))) for job in jobs if job.nodes & window.nodes
-    ]
-    there.sort(key=lambda each: (order[each[1]], each[0].id))
-    return Preview(wish, window, policy, tuple(there))
+    rules = policy or Policy(requeue="Never")
+    affected: list[tuple[Job, Fate]] = [(job, fate(job, window, rules)) for job in jobs if job.nodes & window.nodes]
+    affected.sort(key=lambda pair: (order[pair[1]], pair[0].id))
+    return Preview(wish, window, policy, tuple(affected))
 
 
-def as_json(found: Preview) -> dict[str, Any]:
-    """For programs. Times are seconds since 1970. null: no reservation yet, or a job without a limit. `fate` is a Fate."""
-    window = found.window
+def as_json(result: Preview) -> dict[str, Any]:
+    """The preview as JSON. Times are seconds since 1970. null: no reservation yet, or a job without a limit."""
+    window = result.window
     jobs = [
         {
             "id": job.id,
@@ -122,20 +123,20 @@ def as_json(found: Preview) -> dict[str, Any]:
             "endsAt": job.ends_at,
             "fate": fate,
         }
-        for job, fate in found.jobs
+        for job, fate in result.jobs
     ]
-    about = {"reservation": window.name or None, "nodes": sorted(window.nodes), "start": window.start}
-    return {**about, "warns": found.policy is not None, "jobs": jobs}
+    header = {"reservation": window.name or None, "nodes": sorted(window.nodes), "start": window.start}
+    return {**header, "warns": result.policy is not None, "jobs": jobs}
 
 
-def lines(found: Preview, now: float) -> list[str]:
-    """For people."""
-    wish, window, policy, there = found.wish, found.window, found.policy, found.jobs
-    rows = [_HEAD, *(_row(job, becomes, window, policy) for job, becomes in there)]
+def lines(result: Preview, now: float) -> list[str]:
+    """The preview in words."""
+    wish, window, policy, affected = result.wish, result.window, result.policy, result.jobs
+    rows = [_HEAD, *(_row(job, outcome, window, policy) for job, outcome in affected)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(_HEAD))]
     table = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    text = [f"{_title(window, wish)}, in {_hours(window.start - now)}: {_count(there)}"]
-    if there:
+    text = [f"{_title(window, wish)}, in {_hours(window.start - now)}: {_count(affected)}"]
+    if affected:
         text += ["", *table]
     if policy is None:
         text += ["", "maintenance.enabled is false in this cluster: no job is warned or requeued."]
@@ -148,24 +149,23 @@ def lines(found: Preview, now: float) -> list[str]:
     return text
 
 
-def _row(job: Job, becomes: Fate, window: Window, policy: Policy | None) -> tuple[str, ...]:
+def _row(job: Job, outcome: Fate, window: Window, policy: Policy | None) -> tuple[str, ...]:
     ends = "no limit" if job.ends_at is None else _shown(job.ends_at)
     words: dict[Fate, str] = {
         "ends before": "ends before",
         "requeued": f"warned, requeued at {_shown(window.start - (policy.requeue_before_s if policy else 0))}",
         "runs on": "warned, left alone: may still run then" if policy else "may still run then",
     }
-    return job.id, job.user, job.account or "-", fold(job.nodes & window.nodes), ends, words[becomes]
+    return job.id, job.user, job.account or "-", fold(job.nodes & window.nodes), ends, words[outcome]
 
 
-def _count(there: Sequence[tuple[Job, Fate]]) -> str:
-    if not there:
+def _count(affected: Sequence[tuple[Job, Fate]]) -> str:
+    if not affected:
         return "no job runs on these nodes."
-    counts: list[tuple[int, Fate]] = [(sum(1 for _, each in there if each == becomes), becomes) for becomes in _FATES]
+    counts: list[tuple[int, Fate]] = [(sum(1 for _, job_fate in affected if job_fate == outcome), outcome) for outcome in _FATES]
     words: dict[Fate, str] = {"requeued": "requeued", "runs on": "left alone", "ends before": "end before"}
-    return (
-        f"{len(there)} job{'s' * (len(there) != 1)}: " + ", ".join(f"{count} {words[becomes]}" for count, becomes in counts if count) + "."
-    )
+    listed = ", ".join(f"{count} {words[outcome]}" for count, outcome in counts if count)
+    return f"{len(affected)} job{'s' * (len(affected) != 1)}: {listed}."
 
 
 def _title(window: Window, wish: Wish) -> str:
@@ -174,11 +174,11 @@ def _title(window: Window, wish: Wish) -> str:
 
 
 def _named(windows: Iterable[Window], name: str) -> Window:
-    found = {window.name: window for window in windows}
-    if name not in found:
-        there = ", ".join(sorted(found)) or "none"
-        raise SlipwayError(f"--reservation: Slurm has no reservation {name!r} for maintenance (flag MAINT, with nodes). It has: {there}.")
-    return found[name]
+    by_name = {window.name: window for window in windows}
+    if name not in by_name:
+        names = ", ".join(sorted(by_name)) or "none"
+        raise SlipwayError(f"--reservation: Slurm has no reservation {name!r} for maintenance (flag MAINT, with nodes). It has: {names}.")
+    return by_name[name]
 
 
 def _text(answer: object) -> str:
@@ -197,7 +197,7 @@ def _rows(answer: object) -> list[dict[str, str]]:
 
 def _node_names(answer: object) -> frozenset[str]:
     try:
-        return frozenset(str(each["NodeList"]) for each in answer["nodes"])  # type: ignore[index]
+        return frozenset(str(node["NodeList"]) for node in answer["nodes"])  # type: ignore[index]
     except (KeyError, TypeError) as error:
         raise ReadingError(f"no nodes: {error}") from None
 
@@ -211,10 +211,10 @@ def _names(text: str) -> list[str]:
 
 def _time(text: str) -> int | None:
     try:
-        at = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp())
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
 def _shown(at: float, between: str = " ", zone: str = " UTC") -> str:

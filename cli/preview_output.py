@@ -1,7 +1,4 @@
-"""What `preview` and `explain` print and write: the story, what slurmctld says of its files, and the exit code.
-
-Thin: previews makes the story, changes.printed and config_check the words.
-"""
+"""Prints and writes the results of `preview` and `explain`: the story, slurmctld's check of its files, and the exit code."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,25 +15,24 @@ from engine.screen import Screen
 
 
 def tell(screen: Screen, story: Story) -> None:
-    """Prints the story."""
     for line in printed.text(story):
         screen.say(line)
 
 
 def check(screen: Screen, manifests: list[Mapping[str, Any]], wish: str | None) -> list[config_check.Check]:
-    """What slurmctld makes of its files; says it, but for what it refuses. Raises SlipwayError."""
+    """Has slurmctld read its files, and prints the result unless there are mistakes. Raises SlipwayError."""
     with screen.waiting("slurmctld reads its files"):
         checks = config_check.check(manifests, wish)
-    for each in checks:
-        if each.words and not each.mistakes:
-            screen.say(each.words)
-        screen.warn(*(f"{line.file}: {line.text} (slurmctld {each.version})" for line in each.notes))
+    for result in checks:
+        if result.words and not result.mistakes:
+            screen.say(result.words)
+        screen.warn(*(f"{line.file}: {line.text} (slurmctld {result.version})" for line in result.notes))
     return checks
 
 
 def with_words(counted: str, checks: Sequence[config_check.Check]) -> str:
-    """The counts of a comment, and below them what slurmctld says of its files, but for what it refuses."""
-    return "\n\n".join([counted, *(each.words for each in checks if each.words and not each.mistakes)])
+    """The counts of a comment, and below them the checks without mistakes."""
+    return "\n\n".join([counted, *(result.words for result in checks if result.words and not result.mistakes)])
 
 
 def write(
@@ -49,7 +45,7 @@ def write(
     markdown_file: Path | None,
     advice: tuple[str, ...] = (),
 ) -> None:
-    """Writes the files that were asked for. Raises SlipwayError where one cannot be written."""
+    """Writes the requested files. Raises SlipwayError."""
     texts = {
         json_file: json_files.as_text({**plan, "story": printed.as_json(story)}),
         markdown_file: printed.markdown(story, title, counts) + policy.markdown(advice),
@@ -60,8 +56,8 @@ def write(
 
 
 def end(story: Story, checks: Sequence[config_check.Check], exit_code: bool) -> None:
-    """Raises SlipwayError with what slurmctld refuses, and Exit with the story's code where that was asked for."""
-    if refused := [each.words for each in checks if each.mistakes]:
+    """Raises SlipwayError with slurmctld's mistakes, or Exit with the story's code if that was requested."""
+    if refused := [result.words for result in checks if result.mistakes]:
         raise SlipwayError("\n".join(refused))
     if exit_code:
         raise typer.Exit(story.level)

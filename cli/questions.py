@@ -1,4 +1,4 @@
-"""Asks whoever runs a verb before it changes the cluster, deletes data or ends jobs. Thin: consent decides whether to ask."""
+"""Asks the user before a command changes the cluster, deletes data or ends jobs. `consent` decides whether to ask."""
 
 import sys
 from dataclasses import replace
@@ -13,31 +13,31 @@ from engine.faults import SlipwayError
 from engine.screen import Screen
 
 
-def ask(screen: Screen, read: stacks.Stack, root: Path, verb: Literal["up", "destroy"], yes: bool) -> bool:
-    """Says which cluster it is, and asks where `consent` wants an answer. True for the local cluster. Raises SlipwayError or Abort."""
-    target, stack = read.home.api.target, f"{read.plan.project}/{read.plan.stack}"
-    is_local = consent.is_local(root, read.home.api.where.kubeconfig, target)
-    now = consent.Situation(verb, yes, sys.stdin.isatty(), is_local, read.kept.is_known)
-    screen.say(f" · {target}, namespace {read.home.namespace}", "dim")
-    _answered(now, read, f"{verb.capitalize()} {stack} there?")
+def ask(screen: Screen, stack: stacks.Stack, root: Path, verb: Literal["up", "destroy"], yes: bool) -> bool:
+    """Names the cluster, and asks if needed. Returns True for the local cluster. Raises SlipwayError or Abort."""
+    target, stack_name = stack.home.api.target, f"{stack.plan.project}/{stack.plan.stack}"
+    is_local = consent.is_local(root, stack.home.api.where.kubeconfig, target)
+    situation = consent.Situation(verb, yes, sys.stdin.isatty(), is_local, stack.kept.is_known)
+    screen.say(f" · {target}, namespace {stack.home.namespace}", "dim")
+    _answered(situation, stack, f"{verb.capitalize()} {stack_name} there?")
     return is_local
 
 
-def ask_for_losses(screen: Screen, read: stacks.Stack, yes: bool, losses: tuple[str, ...], harms: tuple[str, ...]) -> None:
-    """Says which data would go and which jobs would end, and asks. Raises SlipwayError or Abort."""
-    now = consent.Situation("up", yes, sys.stdin.isatty(), is_local=True, is_known=True)
+def ask_for_losses(screen: Screen, stack: stacks.Stack, yes: bool, losses: tuple[str, ...], harms: tuple[str, ...]) -> None:
+    """Lists the data that would be deleted and the jobs that would end, and asks. Raises SlipwayError or Abort."""
+    situation = consent.Situation("up", yes, sys.stdin.isatty(), is_local=True, is_known=True)
     if losses:
         screen.say(consent.loss_lines(losses), "yellow")
-        _answered(replace(now, losses=losses), read, "Delete it?")
+        _answered(replace(situation, losses=losses), stack, "Delete it?")
     if harms:
         screen.say(consent.harm_lines(harms), "yellow")
-        _answered(replace(now, harms=harms), read, "End them?")
+        _answered(replace(situation, harms=harms), stack, "End them?")
 
 
-def _answered(now: consent.Situation, read: stacks.Stack, question: str) -> None:
-    answer = consent.plan_question(now)
+def _answered(situation: consent.Situation, stack: stacks.Stack, question: str) -> None:
+    answer = consent.plan_question(situation)
     if answer == "refuse":
-        stack = f"{read.plan.project}/{read.plan.stack}"
-        raise SlipwayError(consent.refusal(now, stack, read.home.api.target, read.home.namespace))
+        stack_name = f"{stack.plan.project}/{stack.plan.stack}"
+        raise SlipwayError(consent.refusal(situation, stack_name, stack.home.api.target, stack.home.namespace))
     if answer == "ask":
         typer.confirm(question, abort=True)

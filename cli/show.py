@@ -1,4 +1,4 @@
-"""What a preview and a check show on the screen: the tree of resources, line diffs, counts, rows of checks."""
+"""Prints previews and checks: the tree of resources, line diffs, counts, rows of checks."""
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,6 +7,7 @@ from typing import Any
 from changes.steps import Difference
 from cli.check.tasks import Row
 from engine.plan import Change, Op, Resource
+from engine.replacement import dotted
 from engine.screen import Screen
 
 SIGNS: Mapping[Op, tuple[str, str]] = {
@@ -28,7 +29,7 @@ _COUNTED: tuple[tuple[Op, str, str], ...] = (
 
 
 def tree(screen: Screen, resources: Sequence[Resource], changes: Mapping[str, Change], gone: Iterable[Change]) -> None:
-    """The declared resources under their parents, changed resources only, with what changes in each; then what goes."""
+    """Prints the changed resources under their parents, with their differences; then the deleted ones."""
     children: dict[str, list[Resource]] = {}
     for resource in sorted(resources, key=lambda resource: (resource.type, resource.name)):
         children.setdefault(resource.parent, []).append(resource)
@@ -42,7 +43,7 @@ def tree(screen: Screen, resources: Sequence[Resource], changes: Mapping[str, Ch
         return resource.urn in shown
 
     def is_new(resource: Resource) -> bool:
-        """True of a component when all below it is new."""
+        """True for a component if all resources below it are new."""
         below = children.get(resource.urn, [])
         return bool(below) and all(changes[child.urn].op == "create" if child.urn in changes else is_new(child) for child in below)
 
@@ -50,8 +51,8 @@ def tree(screen: Screen, resources: Sequence[Resource], changes: Mapping[str, Ch
         change = changes.get(resource.urn) or Change("create" if is_new(resource) else "same", resource.type, resource.name)
         _row(screen, change, "" if root else indent + ("└─ " if last else "├─ "))
         below = "" if root else indent + ("   " if last else "│  ")
-        for found in change.differences:
-            _difference(screen, found, "    " + below)
+        for difference in change.differences:
+            _difference(screen, difference, "    " + below)
         visible = [child for child in children.get(resource.urn, []) if child.urn in shown]
         for child in visible:
             show(child, below, child is visible[-1], root=False)
@@ -70,8 +71,8 @@ def _row(screen: Screen, change: Change, guide: str) -> None:
 
 
 def _difference(screen: Screen, difference: Difference, indent: str) -> None:
-    """One changed path: long text line by line, everything else as old and new."""
-    path = ".".join(difference.path).replace(".[", "[")
+    """Prints a changed path: texts of several lines as a diff, everything else as old and new value."""
+    path = dotted(difference.path)
     if any(isinstance(side, str) and "\n" in side for side in (difference.old, difference.new)):
         screen.say(f"{indent}{path}:", "bold")
         before, after = str(difference.old or "").splitlines(), str(difference.new or "").splitlines()
@@ -91,33 +92,33 @@ def _short(value: object, limit: int = 160) -> str:
     return text if len(text) <= limit else text[:limit] + "…"
 
 
-def checks(screen: Screen, found: Sequence[Row]) -> None:
-    """A table of checks: a tick, a cross or a dash, what was seen, and the time; below a cross, what to do."""
-    width = max(len(row.title) for row in found)
-    for row in found:
-        mark, style = {True: ("✓", "green"), False: ("✗", "red"), None: ("-", "dim")}[row.passed]
-        time = f"  {row.seconds:.1f} s" if row.seconds is not None else ""
-        screen.say(f" {mark} {row.title:<{width}}  {row.said}{time}", "" if row.passed else style)
+def checks(screen: Screen, rows: Sequence[Row]) -> None:
+    """Prints a table of checks: a tick, a cross or a dash, the finding and the duration; then the remedy."""
+    width = max(len(row.title) for row in rows)
+    for row in rows:
+        sign, style = {True: ("✓", "green"), False: ("✗", "red"), None: ("-", "dim")}[row.passed]
+        duration = f"  {row.seconds:.1f} s" if row.seconds is not None else ""
+        screen.say(f" {sign} {row.title:<{width}}  {row.said}{duration}", "" if row.passed else style)
         for line in row.remedy.splitlines():
             screen.say(f"   {'':<{width}}  {line}", "dim")
 
 
-def checks_as_json(found: Sequence[Row]) -> dict[str, Any]:
-    """For programs; `passed` is null for what was not checked."""
+def checks_as_json(rows: Sequence[Row]) -> dict[str, Any]:
+    """The checks as JSON; `passed` is null if something was not checked."""
     return {
         "checks": [
-            {"name": row.title, "passed": row.passed, "message": row.said, "remedy": row.remedy, "seconds": row.seconds} for row in found
+            {"name": row.title, "passed": row.passed, "message": row.said, "remedy": row.remedy, "seconds": row.seconds} for row in rows
         ]
     }
 
 
 def counts(changes: Iterable[Change], is_done: bool = False) -> str:
-    """`12 to create, 1 to update, 20 unchanged`, or what was done; the same words whatever the order."""
+    """`12 to create, 1 to update, 20 unchanged`, or the same as done."""
     ops = [change.op for change in changes]
-    said = [f"{ops.count(op)} {done if is_done else planned}" for op, planned, done in _COUNTED if op in ops]
-    return ", ".join(said) or "no resources"
+    parts = [f"{ops.count(op)} {done if is_done else planned}" for op, planned, done in _COUNTED if op in ops]
+    return ", ".join(parts) or "no resources"
 
 
 def is_quiet(changes: Iterable[Change]) -> bool:
-    """True when none of the changes changes anything."""
+    """True if nothing changes."""
     return all(change.op in ("same", "cli") for change in changes)

@@ -1,6 +1,6 @@
-"""Accounting of one cluster: slurmdbd and the MariaDB server it writes to. Slurm works on while either is away, and sends later.
+"""Accounting of one cluster: slurmdbd, and its MariaDB server unless the database is external.
 
-The server is the cluster's own, on its own disk, or an external database; then only slurmdbd is made here.
+While either is down, Slurm continues and sends its records later.
 """
 
 import pulumi
@@ -11,7 +11,7 @@ from components.backup import DATABASE_PROGRAMS, build_database_restore, build_f
 from components.claims import claim_retention, claim_template
 from components.database import client_env, client_mounts, client_volumes, password_secret
 from components.generations import newest_key, pod_marks
-from components.labels import Manifest, jwt_secret_name, labels, metadata, object_name, selector
+from components.labels import Manifest, jwt_secret_name, labels, object_name
 from components.objects import CLAIMS, config_map, content_name, declare, secret
 from components.pods import (
     DAEMON_MEMORY,
@@ -28,7 +28,6 @@ from components.pods import (
     mount,
     munge_volumes,
     munged,
-    pod_template,
     program_mounts,
     program_volumes,
     scripts_volume,
@@ -38,6 +37,7 @@ from components.pods import (
 )
 from components.shared_mounts import SharedMount, build_mount, build_volume
 from components.users import users_mount, users_volume
+from components.workloads import stateful_set
 from configs.models.cluster import Cluster
 from configs.render import slurm
 from names import annotations, paths, ports
@@ -48,21 +48,19 @@ _PING = (
     f"MYSQL_PWD=$(<{paths.DATABASE_PASSWORD}/password) "
     "mariadb --no-defaults --host=127.0.0.1 --user=slurm --connect-timeout=5 -e 'SELECT 1'",
 )
-"""A login as slurmdbd's own. A mere connection would fill the server's log with warnings."""
-
-
+"""A login like slurmdbd's. A connection without a login would fill the server's log with warnings."""
 _CONVERSION_S = 24 * 3600
-"""Seconds that slurmdbd has for its start."""
+"""Time limit of slurmdbd's start."""
 
 
 def archive_mount(cluster: Cluster) -> SharedMount | None:
-    """Where slurmdbd's archives go, if anywhere."""
+    """The volume of slurmdbd's archives, if there is one."""
     archive = cluster.accounting.archive
     return SharedMount("archive", slurm.ARCHIVE, archive.volume) if archive and cluster.accounting.enabled else None
 
 
 class Accounting(pulumi.ComponentResource):
-    """slurmdbd and MariaDB, one pod each. A change of slurmdbd.conf restarts slurmdbd alone; Slurm keeps what it could not send."""
+    """slurmdbd and MariaDB, one pod each. A change of slurmdbd.conf restarts only slurmdbd; Slurm keeps unsent records."""
 
     slurmdbd_address: pulumi.Output[str]
     """Host and port of slurmdbd inside the cluster."""
@@ -85,7 +83,7 @@ class Accounting(pulumi.ComponentResource):
         self.register_outputs({"slurmdbd_address": self.slurmdbd_address, "database_secret": self.database_secret})
 
     def _declare_database(self, cluster: Cluster, pods: PodDefaults) -> pulumi.CustomResource:
-        """The cluster's own MariaDB, which comes after the Secret with its password and before slurmdbd."""
+        """The cluster's own MariaDB, after the Secret with its password."""
         child, protected = pulumi.ResourceOptions(parent=self), cluster.deletion_protection
         protecting = pulumi.ResourceOptions(parent=self, protect=protected)
         name = object_name(cluster.name, "mariadb")
@@ -98,20 +96,20 @@ class Accounting(pulumi.ComponentResource):
 
 
 def build_config(cluster: Cluster) -> Manifest:
-    """The ConfigMap with slurmdbd.conf, under a fixed name. The start script adds the password."""
+    """The ConfigMap with slurmdbd.conf; its name is fixed. The start script adds the password."""
     files = {"slurmdbd.conf": slurm.render_slurmdbd(cluster)}
     return config_map(object_name(cluster.name, "slurmdbd-config"), cluster.namespace, labels(cluster.name, "slurmdbd"), files)
 
 
 def build_mariadb(cluster: Cluster, pods: PodDefaults) -> Manifest:
     """The StatefulSet of MariaDB: one replica on its own disk."""
-    data, run, tmp = mount("data", paths.MARIADB), mount("run", paths.MARIADB_RUN), mount("tmp", "/tmp")  # noqa: S108 - a mount of the pod's own
+    data_mount, run_mount, tmp_mount = mount("data", paths.MARIADB), mount("run", paths.MARIADB_RUN), mount("tmp", "/tmp")  # noqa: S108 - a mount of the pod's own
     backup = cluster.backup
     mariadb = container(
         pods,
         "mariadb",
         "mariadb.sh",
-        [data, mount("password", paths.DATABASE_PASSWORD, read_only=True), run, tmp],
+        [data_mount, mount("password", paths.DATABASE_PASSWORD, read_only=True), run_mount, tmp_mount],
         requests=("50m", "256Mi"),
         limit=DAEMON_MEMORY,
         ports=[{"name": "mariadb", "containerPort": ports.MARIADB}],
@@ -121,7 +119,7 @@ def build_mariadb(cluster: Cluster, pods: PodDefaults) -> Manifest:
         readinessProbe=exec_probe(*_PING, periodSeconds=10, timeoutSeconds=10),
     )
     pod: Manifest = {
-        # InnoDB writes its pages out on a clean stop; killed before, it recovers from its log at the next start.
+        # InnoDB flushes its pages on a clean stop. If it is killed first, it recovers from its log at the next start.
         "terminationGracePeriodSeconds": 120,
         "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
         "securityContext": {"fsGroup": MYSQL_UID, "fsGroupChangePolicy": "OnRootMismatch"},
@@ -138,22 +136,20 @@ def build_mariadb(cluster: Cluster, pods: PodDefaults) -> Manifest:
         ],
     }
     if backup:
-        # An init container has no probe that would end a long restore; and nobody reaches the database before it is whole.
-        pod["initContainers"] = build_database_restore(pods, backup, [data, run, tmp])
-    return _stateful_set(
+        # An init container has no probe that would end a long restore, and no client connects before the restore is complete.
+        pod["initContainers"] = build_database_restore(pods, backup, [data_mount, run_mount, tmp_mount])
+    return stateful_set(
         pods,
         "mariadb",
         pod,
-        {
-            "volumeClaimTemplates": [claim_template("data", cluster.accounting.disk)],
-            "persistentVolumeClaimRetentionPolicy": claim_retention(cluster.deletion_protection),
-        },
         pod_marks(database=cluster.keys.database),
+        volumeClaimTemplates=[claim_template("data", cluster.accounting.disk)],
+        persistentVolumeClaimRetentionPolicy=claim_retention(cluster.deletion_protection),
     )
 
 
 def build_slurmdbd(cluster: Cluster, pods: PodDefaults) -> Manifest:
-    """The StatefulSet of slurmdbd: never two at once, and nothing on disk."""
+    """The StatefulSet of slurmdbd: never two pods at once, and no disk."""
     archive, is_kept = archive_mount(cluster), cluster.accounting.is_kept
     # The cluster's own database is restored in its own pod.
     backup = cluster.backup if cluster.accounting.external is not None else None
@@ -173,24 +169,24 @@ def build_slurmdbd(cluster: Cluster, pods: PodDefaults) -> Manifest:
         limit=DAEMON_MEMORY,
         ports=[{"name": "slurmdbd", "containerPort": ports.SLURMDBD}],
         securityContext=confined(SLURM_UID),
-        # It listens only once the database answers and its tables are made, or converted from an older release. A large database takes
-        # hours for that, and a conversion that is cut off begins again.
+        # It listens only after the database answers and its tables are created, or converted from an older release. For a large database
+        # that takes hours, and an interrupted conversion starts again.
         startupProbe=tcp_probe(ports.SLURMDBD, periodSeconds=1, failureThreshold=_CONVERSION_S),
         livenessProbe=tcp_probe(ports.SLURMDBD, periodSeconds=10, failureThreshold=6),
         readinessProbe=tcp_probe(ports.SLURMDBD, periodSeconds=2),
     )
-    before: list[Manifest] = []
+    init_containers: list[Manifest] = []
     if archive:
-        before.append(build_folders(pods, archive, {f"{archive.mount_path}/{cluster.name}": SLURM_UID}))
+        init_containers.append(build_folders(pods, archive, {f"{archive.mount_path}/{cluster.name}": SLURM_UID}))
     if backup:
-        reach = [*client_mounts(cluster), mount("tmp", "/tmp")]  # noqa: S108
-        before += build_database_restore(pods, backup, reach, client_env(cluster))
+        restore_mounts = [*client_mounts(cluster), mount("tmp", "/tmp")]  # noqa: S108
+        init_containers += build_database_restore(pods, backup, restore_mounts, client_env(cluster))
     programs = ["munged", *(DATABASE_PROGRAMS if backup else ("database",)), *(["account_sync"] if is_kept else [])]
     pod: Manifest = {
         "terminationGracePeriodSeconds": 60,
         "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
         "securityContext": {"fsGroup": SLURM_UID},
-        "initContainers": [munged(pods), *before],
+        "initContainers": [munged(pods), *init_containers],
         "containers": [slurmdbd, *([accounts_sidecar(cluster, pods)] if is_kept else [])],
         "volumes": [
             config_volume("config", object_name(cluster.name, "slurmdbd-config")),
@@ -203,23 +199,7 @@ def build_slurmdbd(cluster: Cluster, pods: PodDefaults) -> Manifest:
             *(restore_volumes(pods, backup) if backup else []),
         ],
     }
-    # slurmdbd takes over a changed file by a restart, which costs nothing; the annotation causes the restart.
+    # slurmdbd applies a changed file by a restart, which is harmless; the annotation causes the restart.
     config = {annotations.CONFIG: content_name("slurmdbd", {"conf": slurm.render_slurmdbd(cluster)})}
     keys = pod_marks(database=cluster.keys.database, jwt=cluster.keys.jwt)
-    return _stateful_set(pods, "slurmdbd", pod, {}, {**config, **keys})
-
-
-def _stateful_set(pods: PodDefaults, component: str, pod: Manifest, more: Manifest, annotations: dict[str, str] | None = None) -> Manifest:
-    name = object_name(pods["cluster"], component)
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": metadata(name, pods["namespace"], labels(pods["cluster"], component)),
-        "spec": {
-            "replicas": 1,
-            "serviceName": name,
-            "selector": {"matchLabels": selector(pods["cluster"], component)},
-            "template": pod_template(pods, component, pod, annotations=annotations),
-            **more,
-        },
-    }
+    return stateful_set(pods, "slurmdbd", pod, {**config, **keys})

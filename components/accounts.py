@@ -1,6 +1,5 @@
-"""The accounts, users and QOS of the config in Slurm's database: their ConfigMap, and the sidecar of slurmdbd that keeps them there.
-
-What the sidecar does is in programs/account_sync. The pod that it is part of is in `accounting`.
+"""The accounts, users and QOS of the config: their ConfigMap, and the sidecar of slurmdbd that writes them to Slurm's database
+(programs/account_sync).
 """
 
 from components.labels import Manifest, labels, object_name, slurm_config_name
@@ -28,7 +27,7 @@ _SLURM_USER = "slurm"
 
 
 def build_settings(cluster: Cluster) -> Settings:
-    """The file of the program, from the config."""
+    """The program's settings, from the config."""
     accounting = cluster.accounting
     return Settings(
         cluster=cluster.name,
@@ -41,12 +40,12 @@ def build_settings(cluster: Cluster) -> Settings:
                 settings=settings_of(account),
                 users=account.users,
                 groups=account.groups,
-                per_user={name: settings_of(each) for name, each in account.per_user.items()},
+                per_user={name: settings_of(association) for name, association in account.per_user.items()},
             )
             for account in accounting.accounts
         },
         defaults={user: account.name for account in accounting.accounts for user in account.default_for},
-        # Where associations are enforced, Slurm's own user needs an association, too: its jobs are the health checks.
+        # If associations are enforced, Slurm's own user needs one too: its jobs are the health checks.
         daemons=(_SLURM_USER,) if accounting.enforce else (),
         default_account=accounting.default_account or "",
         people=tuple(user.name for user in cluster.login.users),
@@ -55,13 +54,13 @@ def build_settings(cluster: Cluster) -> Settings:
 
 
 def build_accounts(cluster: Cluster) -> Manifest:
-    """The wanted accounts, under a fixed name, so that a change is taken over within seconds and restarts nothing."""
+    """The ConfigMap of the declared accounts. Its name is fixed, so a change is applied without a restart."""
     files = {FILE: to_json(build_settings(cluster))}
     return config_map(object_name(cluster.name, "accounts"), cluster.namespace, labels(cluster.name, "slurmdbd"), files)
 
 
 def accounts_sidecar(cluster: Cluster, pods: PodDefaults) -> Manifest:
-    """The sidecar that keeps Slurm's accounts. Beside slurmdbd, because there is never more than one of it, and munge is there."""
+    """The sidecar that syncs Slurm's accounts. It runs beside slurmdbd, which has exactly one pod and munge."""
     return container(
         pods,
         "accounts",

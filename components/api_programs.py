@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from components import network
-from components.labels import Manifest, labels, metadata, object_name, outside_name, selector
-from components.pods import PodDefaults, confined, empty_volume, http_probe, lost_node_tolerations, mount, pod_template, resources
+from components.labels import Manifest, component_metadata, labels, object_name, outside_name
+from components.pods import PodDefaults, confined, empty_volume, http_probe, lost_node_tolerations, mount, resources
 from configs.yaml_text import parse_yaml
 from names import ports, variables
 
@@ -19,23 +19,23 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 def about(pods: PodDefaults, component: str) -> Manifest:
-    """The metadata of an object of this component: `<cluster>-<component>`."""
-    return metadata(object_name(pods["cluster"], component), pods["namespace"], labels(pods["cluster"], component))
+    """The metadata of the component's object `<cluster>-<component>`."""
+    return component_metadata(pods["cluster"], pods["namespace"], component)
 
 
 def rights_table(file: str) -> list[dict[str, Any]]:
-    """A table of rights beside the kinds: `group`, `resource`, `verbs` and `why`; `scope` (namespace or cluster) where there are both, and
-    `name` where only one object is meant."""
+    """A table of rights in the folder of kinds: `group`, `resource`, `verbs` and `why`; in some also `scope` (namespace or cluster) and
+    the `name` of a single object."""
     return cast(list[dict[str, Any]], parse_yaml((_FOLDER / file).read_text()))
 
 
 def service_account(pods: PodDefaults, component: str) -> Manifest:
-    """The ServiceAccount. Its pods request the token themselves."""
+    """The ServiceAccount. Its pods request their token explicitly."""
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": about(pods, component), "automountServiceAccountToken": False}
 
 
 def bound_role(pods: PodDefaults, component: str, kind: str, role: Manifest, rights: Sequence[Mapping[str, Any]]) -> list[Manifest]:
-    """A Role or a ClusterRole (`kind`) with the metadata `role` and these rights, and its binding to the component's account."""
+    """A Role or ClusterRole (`kind`) with the metadata `role` and these rights, and its binding to the component's ServiceAccount."""
     subject = {"kind": "ServiceAccount", "name": object_name(pods["cluster"], component), "namespace": pods["namespace"]}
     reference = {"apiGroup": _RBAC, "kind": kind, "name": role["name"]}
     return [
@@ -45,14 +45,14 @@ def bound_role(pods: PodDefaults, component: str, kind: str, role: Manifest, rig
 
 
 def scoped_roles(pods: PodDefaults, component: str, rights: Sequence[Mapping[str, Any]]) -> list[Manifest]:
-    """The Role for the cluster's namespace, the ClusterRole for what has none, and their bindings."""
-    # Cluster roles have no namespace of their own, so the name carries it.
+    """The Role for the cluster's namespace, the ClusterRole for cluster-scoped objects, and their bindings."""
+    # A ClusterRole has no namespace, so its name contains it.
     name = outside_name(pods["namespace"], object_name(pods["cluster"], component))
-    outside: Manifest = {"name": name, "labels": labels(pods["cluster"], component)}
-    made: list[Manifest] = []
-    for kind, role, scope in (("Role", about(pods, component), "namespace"), ("ClusterRole", outside, "cluster")):
-        made += bound_role(pods, component, kind, role, [right for right in rights if right["scope"] == scope])
-    return made
+    cluster_wide: Manifest = {"name": name, "labels": labels(pods["cluster"], component)}
+    manifests: list[Manifest] = []
+    for kind, role, scope in (("Role", about(pods, component), "namespace"), ("ClusterRole", cluster_wide, "cluster")):
+        manifests += bound_role(pods, component, kind, role, [right for right in rights if right["scope"] == scope])
+    return manifests
 
 
 def _rule(right: Mapping[str, Any]) -> Manifest:
@@ -61,29 +61,18 @@ def _rule(right: Mapping[str, Any]) -> Manifest:
 
 
 def network_policy(pods: PodDefaults, component: str, egress: Sequence[Manifest] = ()) -> Manifest:
-    """In: who the table of network.py lets in. Out: names, the API server, and what else it needs."""
+    """Ingress by the table in network.py; egress to DNS, the API server and `egress`."""
     return network.policy(pods, component, [*_api_egress(), *egress])
 
 
 def _api_egress() -> list[Manifest]:
-    """Names, and the API server. Where that listens is not known here, and policies see the address behind a Service: any address, on its
-    two usual ports."""
+    """DNS and the API server. Its address is unknown here, and policies apply behind the Service, so any address is allowed on its two
+    usual ports."""
     return [network.NAMES, {"ports": [network.port(443), network.port(6443)]}]
 
 
-def deployment(pods: PodDefaults, component: str, pod: Manifest, replicas: int = 1, **spec: Any) -> Manifest:
-    """The Deployment of the pod, with what else its `spec` has."""
-    made: Manifest = {
-        "replicas": replicas,
-        **spec,
-        "selector": {"matchLabels": selector(pods["cluster"], component)},
-        "template": pod_template(pods, component, pod),
-    }
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": about(pods, component), "spec": made}
-
-
 def pod(pods: PodDefaults, component: str, container: Manifest, volumes: Sequence[Manifest] = (), end_s: int = 5, **spec: Any) -> Manifest:
-    """The pod of one program, which has `end_s` seconds to end."""
+    """The pod of one program, with `end_s` seconds to end."""
     return {
         "serviceAccountName": object_name(pods["cluster"], component),
         "automountServiceAccountToken": True,

@@ -1,7 +1,7 @@
-"""Backups of the accounting database and of slurmctld's state on one volume, and what the pods of both need to restore from them.
+"""Backups of the accounting database and slurmctld's state on one volume, and the containers that restore them.
 
-The database is dumped by a CronJob; slurmctld's disk can be mounted in its own pod only, so a sidecar there copies the state. A restore is
-an init container: it acts on an empty database or an empty disk alone, and waits for the word of `restore_from`.
+A CronJob dumps the database. Only slurmctld's pod can mount its disk, so a sidecar there copies the state. An init container restores, only
+into an empty database or disk, and waits until `restore_from` is set.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import pulumi
 
 from components.database import client_env, client_mounts, client_volumes
-from components.labels import Manifest, labels, metadata, object_name
+from components.labels import Manifest, labels, object_name
 from components.objects import config_map, declare
 from components.pods import (
     MYSQL_UID,
@@ -20,35 +20,36 @@ from components.pods import (
     container,
     empty_volume,
     mount,
-    pod_template,
     program_command,
     program_mounts,
     program_volumes,
+    root_context,
     scripts_volume,
 )
 from components.shared_mounts import SharedMount, build_mount, build_volume
+from components.workloads import cron_job
 from configs.models.backup import Backup as BackupConfig
 from configs.models.cluster import Cluster
 from names import paths, variables
 
 DATABASE_PROGRAMS = ("backup", "database")
-"""What the containers run that back up or restore the database: their pods have the volumes of these."""
+"""Programs that back up or restore the database; the pods mount their volumes."""
 STATE_PROGRAMS = ("backup",)
-"""The same for slurmctld's state."""
+"""Programs that back up or restore slurmctld's state."""
 _DUMP_S = 6 * 3600
-"""A large database on a slow volume."""
+"""Time limit for a large database on a slow volume."""
 
 
 def backup_mount(backup: BackupConfig) -> SharedMount:
-    """Where backups are kept."""
+    """The volume of the backups."""
     return SharedMount("backup", paths.BACKUP, backup.volume)
 
 
 class Backup(pulumi.ComponentResource):
-    """The CronJob of the database's backup, and the word that restores wait for. A change of either restarts nothing."""
+    """The CronJob of the database's backup, and the ConfigMap that restores wait for. A change of either restarts nothing."""
 
     restore_from: pulumi.Output[str]
-    """What an empty database or disk is filled from; empty while nobody has decided."""
+    """The backup that an empty database or disk is restored from; empty while it is undecided."""
 
     def __init__(
         self, name: str, cluster: Cluster, pods: PodDefaults, backup: BackupConfig, opts: pulumi.ResourceOptions | None = None
@@ -62,7 +63,7 @@ class Backup(pulumi.ComponentResource):
 
 
 def build_decision(cluster: Cluster, backup: BackupConfig) -> Manifest:
-    """The ConfigMap that restores read, also while they wait: a change reaches them in about a minute."""
+    """The ConfigMap that waiting restores read: a change reaches them in about a minute."""
     name = object_name(cluster.name, "restore")
     return config_map(name, cluster.namespace, labels(cluster.name, "backup"), {"from": backup.restore_from or ""})
 
@@ -93,7 +94,7 @@ def build_cron_job(cluster: Cluster, pods: PodDefaults, backup: BackupConfig) ->
         "restartPolicy": "Never",
         "initContainers": [build_folders(pods, volume, backup_folders(cluster.name))],
         "containers": [dump],
-        # Readable for the one user of this pod without an fsGroup, which would re-own the files of the backup volume.
+        # Readable by the pod's user without an fsGroup, which would change the owner of the files on the backup volume.
         "volumes": [
             *client_volumes(cluster, 0o444),
             build_volume(cluster.name, volume),
@@ -101,53 +102,44 @@ def build_cron_job(cluster: Cluster, pods: PodDefaults, backup: BackupConfig) ->
             *(scripts_volume(pods), *program_volumes(pods, *DATABASE_PROGRAMS)),
         ],
     }
-    about = labels(cluster.name, "backup")
-    job = {"backoffLimit": 0, "activeDeadlineSeconds": _DUMP_S, "template": pod_template(pods, "backup", pod)}
-    spec: Manifest = {
-        "schedule": backup.schedule,
-        "concurrencyPolicy": "Forbid",
-        "startingDeadlineSeconds": 3600,
-        "successfulJobsHistoryLimit": 3,
-        "failedJobsHistoryLimit": 3,
-        "jobTemplate": {"metadata": {"labels": about}, "spec": job},
-    }
-    name = metadata(object_name(cluster.name, "backup"), cluster.namespace, about)
-    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": name, "spec": spec}
+    return cron_job(
+        pods,
+        "backup",
+        pod,
+        backup.schedule,
+        _DUMP_S,
+        startingDeadlineSeconds=3600,
+        successfulJobsHistoryLimit=3,
+        failedJobsHistoryLimit=3,
+    )
 
 
 def backup_folders(cluster: str) -> dict[str, int]:
-    """A cluster's folders on the backup volume, and whose they are."""
+    """A cluster's folders on the backup volume, and their owners."""
     return {f"{paths.BACKUP}/{cluster}/database": MYSQL_UID, f"{paths.BACKUP}/{cluster}/state": SLURM_UID}
 
 
 def build_folders(pods: PodDefaults, volume: SharedMount, folders: Mapping[str, int]) -> Manifest:
-    """The init container that makes folders on a volume for users other than root."""
+    """The init container that creates folders on a volume for users other than root."""
     return container(
         pods,
         f"{volume.name}-folders",
         "own-folders.sh",
         [build_mount(volume)],
         {variables.FOLDERS: " ".join(f"{folder}:{uid}" for folder, uid in folders.items())},
-        securityContext={
-            "runAsUser": 0,
-            "runAsGroup": 0,
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"], "add": ["CHOWN", "DAC_OVERRIDE", "FOWNER"]},
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        securityContext=root_context("CHOWN", "DAC_OVERRIDE", "FOWNER"),
     )
 
 
 def build_database_restore(
     pods: PodDefaults, backup: BackupConfig, mounts: list[Manifest], env: Mapping[str, str] | None = None
 ) -> list[Manifest]:
-    """The init containers of a pod whose database can be restored: the folders, and the restore with what it writes to in `mounts`."""
+    """The init containers that create the folders and restore a database, which `mounts` reach."""
     return _restore(pods, backup, "database_restore", MYSQL_UID, [*mounts, *program_mounts(*DATABASE_PROGRAMS)], env)
 
 
 def build_state_restore(pods: PodDefaults, backup: BackupConfig, state: Manifest) -> list[Manifest]:
-    """The init containers of slurmctld's pod, whose disk can be restored; `state` is its mount."""
+    """The init containers that create the folders and restore slurmctld's disk; `state` is its mount."""
     return _restore(pods, backup, "state_restore", SLURM_UID, [state, *program_mounts(*STATE_PROGRAMS)])
 
 
@@ -170,7 +162,7 @@ def _restore(
 
 
 def restore_volumes(pods: PodDefaults, backup: BackupConfig) -> list[Manifest]:
-    """The volumes of these."""
+    """The volumes of the containers that restore."""
     cluster = pods["cluster"]
     return [build_volume(cluster, backup_mount(backup)), config_volume("restore", object_name(cluster, "restore"))]
 

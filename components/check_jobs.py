@@ -7,15 +7,15 @@ from configs.render.health_checks import checks_in
 from names import annotations
 
 CHECKS_BEFORE_JOBS = {annotations.CHECKS_BEFORE_JOBS: "true"}
-"""The annotation of workers' pods that drain their node before slurmd starts, until health checks have passed on the machine."""
+"""The annotation of worker pods that drain their node before slurmd starts, until health checks have passed on the machine."""
 
 
 def starts_checks(node_set: NodeSet) -> bool:
-    """True where the controller starts health checks on nodes of the set."""
+    """True if the controller starts health checks on nodes of the set."""
     return node_set.remedies is not None or bool(node_set.checks_before_jobs)
 
 
 def check_jobs(cluster: Cluster, node_set: NodeSet) -> tuple[str, ...]:
-    """Names of the checks that it may start there: each has a CronJob."""
-    named = (check.name for check in checks_in(cluster, "job") if looks_at(check, node_set))
-    return tuple(named) if starts_checks(node_set) else ()
+    """Names of the checks that the controller may start there; each has a CronJob."""
+    names = (check.name for check in checks_in(cluster, "job") if looks_at(check, node_set))
+    return tuple(names) if starts_checks(node_set) else ()

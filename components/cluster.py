@@ -1,7 +1,6 @@
-"""One Slurm cluster from one config. Each part is a component; it takes the config and `PodDefaults`, which all pods share.
+"""One Slurm cluster from one config. Each part is a component that takes the config and `PodDefaults`.
 
-Config is parsed once, whole, before anything is registered: as a stack file has it, or a program in another language, which has the same
-keys. Leaves the Kubernetes cluster itself to others.
+The whole config is parsed before anything is registered. The Kubernetes cluster itself must exist.
 """
 
 from collections.abc import Mapping
@@ -64,16 +63,16 @@ class SlurmCluster(pulumi.ComponentResource):
     """URL of slurmrestd inside the Kubernetes cluster."""
 
     def __init__(self, name: str, args: SlurmClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        # Paths in the config are relative to the project's folder: there Pulumi starts programs and plugins.
+        # Paths in the config are relative to the project's folder, where Pulumi starts programs and plugins.
         cluster = load_cluster(args, Path.cwd(), f"SlurmCluster {name}")
         super().__init__("slipway:index:SlurmCluster", name, {}, opts)
-        own = pulumi.ResourceOptions(parent=self)
-        provider = kubernetes.Provider(cluster.name, **provider_settings(cluster), opts=own)
-        adopting = kubernetes.Provider(object_name(cluster.name, "adopting"), **adopting_settings(cluster), opts=own)
+        child = pulumi.ResourceOptions(parent=self)
+        provider = kubernetes.Provider(cluster.name, **provider_settings(cluster), opts=child)
+        adopting = kubernetes.Provider(object_name(cluster.name, "adopting"), **adopting_settings(cluster), opts=child)
         with collecting() as declared:
             control_plane, login = self._declare_parts(cluster, provider, adopting)
         if cluster.kubernetes.guard:
-            last = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[each.resource for each in declared])
+            last = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[item.resource for item in declared])
             for manifest in build_deployed(cluster.name, cluster.namespace, declared):
                 declare(manifest, last)
         self.namespace = pulumi.Output.from_input(cluster.namespace)
@@ -91,7 +90,6 @@ class SlurmCluster(pulumi.ComponentResource):
     def _declare_parts(
         self, cluster: Cluster, provider: pulumi.ProviderResource, adopting: pulumi.ProviderResource
     ) -> tuple[SlurmControlPlane, LoginNodes]:
-        """All parts of the cluster, each after what it needs."""
         lasting = pulumi.ResourceOptions(parent=self, provider=adopting)
         kinds = Kinds(object_name(cluster.name, "kinds"), cluster, lasting)
         child = self._below_namespace(cluster, provider, adopting)
@@ -106,7 +104,7 @@ class SlurmCluster(pulumi.ComponentResource):
             MungeSecret(object_name(cluster.name, "munge"), cluster, child),
             NodeHostKey(object_name(cluster.name, "node-host-key"), cluster, child),
         ]
-        storing = adopting if cluster.deletion_protection else provider  # what is kept is found there by the next stack
+        storing = adopting if cluster.deletion_protection else provider  # the next stack finds retained objects there
         claiming = pulumi.ResourceOptions(parent=self, provider=adopting, depends_on=mounted)
         shared.append(Disks(object_name(cluster.name, "disks"), cluster, claiming))
         mounting = pulumi.ResourceOptions(parent=self, provider=storing, depends_on=[*mounted, shared[-1]])
@@ -145,8 +143,8 @@ class SlurmCluster(pulumi.ComponentResource):
     def _below_namespace(
         self, cluster: Cluster, provider: pulumi.ProviderResource, adopting: pulumi.ProviderResource
     ) -> pulumi.ResourceOptions:
-        """Options of what needs the namespace, which is made unless the user has made it. Where claims in it are to outlive the stack, so
-        does it, as deleting it would delete them; then the next stack finds it there."""
+        """Options of objects that need the namespace, which is created unless the user has done so. If claims in it outlive the stack, the
+        namespace stays too, as its deletion would delete them, and the next stack adopts it."""
         if not cluster.create_namespace:
             return pulumi.ResourceOptions(parent=self, provider=provider)
         stays = keeps_claims(cluster)
@@ -158,7 +156,8 @@ class SlurmCluster(pulumi.ComponentResource):
     def _declare_control_plane(
         self, cluster: Cluster, pods: PodDefaults, provider: pulumi.ProviderResource, shared: list[pulumi.Resource]
     ) -> SlurmControlPlane:
-        """slurmctld after slurmdbd: at its first start it waits for it, and an engine that waits for one object at a time would hang."""
+        """slurmctld after slurmdbd: it waits for slurmdbd at its first start, and an engine that waits for one object at a time would
+        hang."""
         needs = list(shared)
         if cluster.backup is not None:
             after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
@@ -177,8 +176,8 @@ class SlurmCluster(pulumi.ComponentResource):
         needs: list[pulumi.Resource],
         pools: Mapping[str, pulumi.Resource],
     ) -> None:
-        """The controllers and the node sets. The sets come after slurmctld and the controllers, so that they go before them: a set that
-        goes is drained by the one and asks the other. Between them is the list of the sets, whose deletion waits until all are drained."""
+        """The controllers and the node sets. The sets come after slurmctld and the controllers, so that they are deleted first: a
+        controller drains a deleted set through slurmctld. Between them is the list of the sets, whose deletion waits for the drains."""
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=needs)
         controllers_pods = with_image(cluster, pods, "controllers")
         needs = [*needs, Controllers(object_name(cluster.name, "controllers"), cluster, controllers_pods, after)]
@@ -193,7 +192,7 @@ class SlurmCluster(pulumi.ComponentResource):
     def _declare_identity(
         self, cluster: Cluster, ldap: Ldap, pods: PodDefaults, provider: pulumi.ProviderResource, shared: list[pulumi.Resource]
     ) -> None:
-        """Users from LDAP. Nothing waits for them: while LDAP is away, a deployment of the rest goes on."""
+        """Users from LDAP. Nothing waits for them, so an outage of LDAP does not block a deployment."""
         after = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*shared])
         Identity(object_name(cluster.name, "identity"), cluster, pods, ldap, after)
 
@@ -211,12 +210,12 @@ def image_of(cluster: Cluster, name: str) -> str:
 
 
 def with_image(cluster: Cluster, pods: PodDefaults, name: str) -> PodDefaults:
-    """What pods of another image share. `name` is a folder of images/."""
+    """The pod defaults with another image. `name` is a folder of images/."""
     return {**pods, "image": image_of(cluster, name)}
 
 
 def provider_settings(cluster: Cluster) -> dict[str, Any]:
-    """How the provider works: replaced only with its cluster identifier, and ConfigMaps and Secrets updated in place."""
+    """Settings of the provider: only another cluster identifier replaces it, and it updates ConfigMaps and Secrets in place."""
     kubernetes_config = cluster.kubernetes
     return {
         "cluster_identifier": kubernetes_config.cluster_identifier or cluster.name,
@@ -227,28 +226,28 @@ def provider_settings(cluster: Cluster) -> dict[str, Any]:
 
 
 def adopting_settings(cluster: Cluster) -> dict[str, Any]:
-    """The provider of what outlives the stack: objects that exist already are taken over, with the fields that others have set.
+    """Settings of the provider for objects that outlive the stack: it takes over existing objects, with the fields that others have set.
 
-    To a provider without `upsert_existing_objects` they are an error (pulumi-kubernetes 4.29 and later). Both have one cluster identifier,
-    so that an object changes from one provider to the other without being replaced.
+    For a provider without `upsert_existing_objects`, existing objects are an error (pulumi-kubernetes 4.29 and later). Both have the same
+    cluster identifier, so that an object can change its provider without replacement.
     """
     return {**provider_settings(cluster), "upsert_existing_objects": True, "enable_patch_force": True}
 
 
 def keeps_claims(cluster: Cluster) -> bool:
-    """True when volume claims in the namespace outlive the stack."""
+    """True if volume claims in the namespace outlive the stack."""
     own_disks = (node_set for node_set in cluster.node_sets if node_set.volume_claims)
     return cluster.deletion_protection or any(node_set.volume_claim_retention.when_deleted == "Retain" for node_set in own_disks)
 
 
 def build_namespace(cluster: Cluster) -> Manifest:
-    """The namespace, open for privileged pods: slurmd makes cgroups. Source: Kubernetes' Pod Security Standards."""
+    """The namespace. It allows privileged pods, as slurmd creates cgroups. Source: Kubernetes' Pod Security Standards."""
     about = {**labels(cluster.name, "namespace"), "pod-security.kubernetes.io/enforce": "privileged"}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": cluster.namespace, "labels": about}}
 
 
 def program_folders(cluster: Cluster) -> list[Path]:
-    """The Python packages that pods of this cluster run: those that programs share, and the programs."""
+    """The folders of the shared Python packages and of the programs that pods of this cluster run."""
     names = {
         "config_sync": True,
         "login": True,
@@ -275,7 +274,7 @@ def program_folders(cluster: Cluster) -> list[Path]:
 
 
 def build_programs(cluster: Cluster, name: str, folder: Path) -> Manifest:
-    """A ConfigMap with the programs of a folder, by file name. Its name follows its content: a change rolls the pods that run them."""
+    """A ConfigMap with the programs of a folder. Its name contains a hash of its content, so a change rolls the pods that mount it."""
     files = {file.name: file.read_text() for file in sorted(folder.iterdir()) if file.suffix in (".sh", ".py")}
     part = object_name(cluster.name, name.replace("_", "-"))
     return immutable_config_map(part, cluster.namespace, labels(cluster.name, "scripts"), files)

@@ -1,6 +1,7 @@
-"""slurmctld and slurmrestd of one cluster. Slurm's files and the JWT key between the two are made elsewhere.
+"""slurmctld and slurmrestd of one cluster. slurm_files.py makes Slurm's files and their JWT key.
 
-One slurmctld on its own disk, rescheduled quickly: native high availability over a shared file system has lost jobs for others.
+There is one slurmctld on its own disk, which is rescheduled quickly: Slurm's own high availability over a shared file system has lost jobs
+elsewhere.
 """
 
 import pulumi
@@ -9,7 +10,7 @@ from components import network
 from components.backup import STATE_PROGRAMS, build_state_backup, build_state_restore, restore_volumes
 from components.claims import claim_retention, claim_template
 from components.generations import pod_marks
-from components.labels import Manifest, jwt_secret_name, labels, metadata, object_name, outside_name, selector, slurm_config_name
+from components.labels import Manifest, jwt_secret_name, labels, object_name, outside_name, slurm_config_name
 from components.mail import build_mail, mail_volumes
 from components.notify import PROGRAMS as NOTIFY_PROGRAMS
 from components.notify import build_notify, build_notify_settings, notify_volumes
@@ -30,7 +31,6 @@ from components.pods import (
     mount,
     munge_volumes,
     munged,
-    pod_template,
     program_command,
     program_mounts,
     program_volumes,
@@ -41,30 +41,31 @@ from components.pods import (
     tcp_probe,
 )
 from components.users import users_mount, users_volume
+from components.workloads import deployment, stateful_set
 from configs.models.cluster import Cluster
 from names import paths, ports, variables
 from slurm.maintenance import Policy, write_policy
 
 _GRACE_S = 30
-"""Seconds that slurmctld gets to save its state when it is stopped."""
+"""Time for slurmctld to save its state when it is stopped."""
 
 _REFUSAL_PROBE = exec_probe("sh", "-c", "! cat /tmp/refused 2>/dev/null", periodSeconds=60, timeoutSeconds=10, failureThreshold=2**31 - 1)
-"""Fails while slurmctld refuses changed files, so that the kubelet makes an event of its words; and never counts, as its limit is out of
-reach. A readiness probe would count: a StatefulSet rolls no pod that is not ready, so files that only a newer Slurm can read would keep
-the newer Slurm out for ever (Kubernetes' StatefulSet page, "Forced rollback")."""
+"""Fails while slurmctld refuses changed files, so that the kubelet reports its message as an event. Its limit is out of reach, so it never
+restarts the container. A readiness probe would block: a StatefulSet rolls no pod that is not ready, so files that only a newer Slurm can
+read would keep the newer Slurm out for ever (Kubernetes' StatefulSet page, "Forced rollback")."""
 
 _JOBS_PORTS = {"running-jobs": ports.RUNNING_JOBS, "jobs": ports.QUEUE}
 _SLURMCTLD_MEMORY = "64Gi"
-"""It holds all jobs and nodes. A leak should end slurmctld, which comes back with its queue, rather than its machine."""
+"""slurmctld holds all jobs and nodes. A leak should end slurmctld, which restarts with its queue, rather than its machine."""
 _REST_MEMORY = "2Gi"
-"""Enough for slurmrestd to list 10,000 nodes several times at once. Beyond it the container restarts; the controller waits for that."""
+"""Enough for slurmrestd to list 10,000 nodes several times at once. Above it the container restarts, and the controller waits."""
 _JOBS_MEMORY = "8Gi"
-"""Six squeues, each at its own bound of 1 GiB, and what is made of their lines."""
+"""Six squeues with at most 1 GiB each, and their parsed output."""
 
 
 def build_policy(cluster: Cluster) -> Policy:
-    """The config's `maintenance` for the program. With `jobRequeue: false`, a job that Slurm may requeue has declared it, so "Declared"
-    becomes "Allowed"."""
+    """The program's policy, from the config's `maintenance`. With `jobRequeue: false`, only jobs that declare it can be requeued, so
+    "Declared" becomes "Allowed"."""
     maintenance = cluster.maintenance
     return Policy(
         warn_before_s=maintenance.warn_before_s,
@@ -77,12 +78,12 @@ def build_policy(cluster: Cluster) -> Policy:
 
 
 class SlurmControlPlane(pulumi.ComponentResource):
-    """slurmctld (one pod, its own disk) and slurmrestd. A change of Slurm's files restarts neither; a change of image or scripts both."""
+    """slurmctld (one pod with its own disk) and slurmrestd. A change of image or scripts restarts both, one of Slurm's files neither."""
 
     slurmctld_address: pulumi.Output[str]
     """Host and port of slurmctld inside the cluster; HTTP too: /livez, /readyz, /metrics."""
     rest_url: pulumi.Output[str]
-    """URL of slurmrestd inside the cluster; it wants a JWT."""
+    """URL of slurmrestd inside the cluster; it requires a JWT."""
 
     def __init__(self, name: str, cluster: Cluster, pods: PodDefaults, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:SlurmControlPlane", name, {}, opts)
@@ -110,12 +111,12 @@ def rest_url(cluster: Cluster) -> str:
 
 
 def priority_class_name(cluster: str, namespace: str) -> str:
-    """The control plane's priority class; classes have no namespace of their own, so the name carries it."""
+    """The control plane's PriorityClass. It has no namespace, so its name contains it."""
     return outside_name(namespace, object_name(cluster, "control-plane"))
 
 
 def build_priority_class(cluster: str, namespace: str) -> Manifest:
-    """Before any job's pod, behind Kubernetes' own system classes."""
+    """The PriorityClass: above the pods of jobs, below Kubernetes' system classes."""
     return {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
@@ -127,17 +128,14 @@ def build_priority_class(cluster: str, namespace: str) -> Manifest:
 
 def build_slurmctld(cluster: Cluster, pods: PodDefaults) -> Manifest:
     """The StatefulSet of slurmctld: one replica, so its pod is `<cluster>-slurmctld-0`."""
-    name = object_name(cluster.name, "slurmctld")
-    spec: Manifest = {
-        "replicas": 1,
-        "serviceName": name,
-        "selector": {"matchLabels": selector(cluster.name, "slurmctld")},
-        "template": pod_template(pods, "slurmctld", _slurmctld_pod(cluster, pods), annotations=pod_marks(jwt=cluster.keys.jwt)),
-        "volumeClaimTemplates": [claim_template("state", cluster.storage.state)],
-        "persistentVolumeClaimRetentionPolicy": claim_retention(cluster.deletion_protection),
-    }
-    about = metadata(name, cluster.namespace, labels(cluster.name, "slurmctld"))
-    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": about, "spec": spec}
+    return stateful_set(
+        pods,
+        "slurmctld",
+        _slurmctld_pod(cluster, pods),
+        pod_marks(jwt=cluster.keys.jwt),
+        volumeClaimTemplates=[claim_template("state", cluster.storage.state)],
+        persistentVolumeClaimRetentionPolicy=claim_retention(cluster.deletion_protection),
+    )
 
 
 def _slurmctld_pod(cluster: Cluster, pods: PodDefaults) -> Manifest:
@@ -151,7 +149,7 @@ def _slurmctld_pod(cluster: Cluster, pods: PodDefaults) -> Manifest:
         [
             *(config, users, *MUNGE_SOCKET, state, mount("jwt", paths.JWT, read_only=True)),
             *(mount("run", "/run"), mount("tmp", "/tmp")),  # noqa: S108 - a mount of the pod's own
-            # Of the scripts, slurmctld runs those for PrologSlurmctld and MailProg.
+            # slurmctld runs the scripts of PrologSlurmctld and MailProg.
             *(*program_mounts("slurmctld", *(("mail",) if mail else ())), scripts_mount()),
         ],
         {variables.KEY_SPREAD_S: str(cluster.keys.spread_s)},
@@ -161,7 +159,7 @@ def _slurmctld_pod(cluster: Cluster, pods: PodDefaults) -> Manifest:
         workingDir=paths.PACKAGES,
         ports=[{"name": "slurmctld", "containerPort": ports.SLURMCTLD}],
         securityContext=confined(SLURM_UID),
-        # With another munge key it waits for the other pods to have it.
+        # After a rotation of the munge key it waits until the other pods have it.
         startupProbe=http_probe(ports.SLURMCTLD, "/livez", periodSeconds=1, failureThreshold=300 + cluster.keys.spread_s),
         livenessProbe=http_probe(ports.SLURMCTLD, "/livez", periodSeconds=10, timeoutSeconds=10, failureThreshold=6),
         readinessProbe=http_probe(ports.SLURMCTLD, "/readyz", periodSeconds=2, timeoutSeconds=5),
@@ -170,7 +168,7 @@ def _slurmctld_pod(cluster: Cluster, pods: PodDefaults) -> Manifest:
         pods,
         "reconfigure",
         "",
-        # The state's disk holds the files that slurmctld runs with: new files are taken over there, once no job loses its node by them.
+        # The state's disk has the files that slurmctld runs with. New files are copied there once no job would lose its node.
         [config, users, *MUNGE_SOCKET, state, mount("reconfigure-tmp", "/tmp"), *program_mounts("config_sync")],  # noqa: S108
         requests=("10m", "16Mi"),
         command=program_command("config_sync"),
@@ -218,7 +216,7 @@ def _slurmctld_pod(cluster: Cluster, pods: PodDefaults) -> Manifest:
         "terminationGracePeriodSeconds": _GRACE_S,
         "priorityClassName": priority_class_name(cluster.name, cluster.namespace),
         "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
-        # The group that may write the claim and read the JWT key.
+        # This group may write the claim and read the JWT key.
         "securityContext": {"fsGroup": SLURM_UID, "fsGroupChangePolicy": "OnRootMismatch"},
         "initContainers": [munged(pods), *(build_state_restore(pods, backup, state) if backup else [])],
         "containers": [
@@ -242,7 +240,7 @@ def _slurmctld_pod(cluster: Cluster, pods: PodDefaults) -> Manifest:
 
 
 def build_rest_service(pods: PodDefaults) -> Manifest:
-    """The Service of slurmrestd, and of the list of running jobs beside it."""
+    """The Service of slurmrestd and of the program that lists running jobs."""
     service_ports = [
         {"name": name, "port": port, "targetPort": port} for name, port in ({"slurmrestd": ports.SLURMRESTD} | _JOBS_PORTS).items()
     ]
@@ -250,9 +248,9 @@ def build_rest_service(pods: PodDefaults) -> Manifest:
 
 
 def build_slurmrestd(cluster: Cluster, pods: PodDefaults) -> Manifest:
-    """The Deployment of slurmrestd: its own user, which Slurm wants to be neither root nor SlurmUser; it holds no key, not even munge's.
+    """The Deployment of slurmrestd. Slurm requires a user that is neither root nor SlurmUser. It has no key, not even munge's.
 
-    Beside it runs the program that lists the running jobs, with the same user and as little.
+    Beside it runs the program that lists running jobs, with the same user and no key either.
     """
     config, users = mount("config", paths.SLURM, read_only=True), users_mount(cluster)
     running_jobs = container(
@@ -281,7 +279,7 @@ def build_slurmrestd(cluster: Cluster, pods: PodDefaults) -> Manifest:
         livenessProbe=tcp_probe(ports.SLURMRESTD, periodSeconds=10, failureThreshold=6, initialDelaySeconds=60),
     )
     pod: Manifest = {
-        "terminationGracePeriodSeconds": 5,  # it has nothing to save, and does not end when asked
+        "terminationGracePeriodSeconds": 5,  # it has nothing to save, and ignores SIGTERM
         "priorityClassName": priority_class_name(cluster.name, cluster.namespace),
         "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
         "containers": [slurmrestd, running_jobs],
@@ -292,10 +290,4 @@ def build_slurmrestd(cluster: Cluster, pods: PodDefaults) -> Manifest:
             *(scripts_volume(pods), *program_volumes(pods, "running_jobs")),
         ],
     }
-    spec: Manifest = {
-        "replicas": 1,
-        "selector": {"matchLabels": selector(cluster.name, "slurmrestd")},
-        "template": pod_template(pods, "slurmrestd", pod),
-    }
-    about = metadata(object_name(cluster.name, "slurmrestd"), cluster.namespace, labels(cluster.name, "slurmrestd"))
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": about, "spec": spec}
+    return deployment(pods, "slurmrestd", pod)

@@ -1,5 +1,6 @@
-"""Settings of a node set that the NodeSet controller decides by, on their way from the model to the spec of the NodeSet object and to the
-schema of its kind. Their keys are spelled in the model alone: `deadline_s` there is `deadlineSeconds` in the object.
+"""Settings of a node set for the NodeSet controller: from the model to the spec of the NodeSet object and to the schema of its kind.
+
+Only the model spells their keys: `deadline_s` there is `deadlineSeconds` in the object.
 """
 
 import re
@@ -11,20 +12,20 @@ from components.labels import Manifest
 from configs.models.node_set import CONTROLLER_SETTINGS, NodeSet
 
 _RENAMED = {"update": "updateStrategy"}
-"""The settings whose name in the object is not the model's."""
+"""Settings with another name in the object."""
 _SAME = ("type", "enum", "default", "description", "minimum", "maximum")
 _SCHEMA_WORDS = {**{word: word for word in _SAME}, "ge": "minimum", "le": "maximum"}
-"""Words of pydantic's JSON schema, and what the schema of a kind has for them. A limit before another validator is `ge` or `le` there."""
+"""Keys of pydantic's JSON schema and of the kind's schema. Pydantic writes a limit before another validator as `ge` or `le`."""
 
 
 def controller_settings(node_set: NodeSet) -> Manifest:
-    """The settings as the object's spec has them. A setting without a value is left out."""
+    """The settings in the object's spec. A setting without a value is left out."""
     return _spelled(node_set.model_dump(mode="json", include=set(CONTROLLER_SETTINGS), exclude_none=True))
 
 
 def settings_schema() -> Manifest:
-    """The schema of these settings in the kind: types, limits, defaults and descriptions of the model. A part that may be left out as a
-    whole has rules of its own: the kind spells it."""
+    """The schema of these settings: types, limits, defaults and descriptions of the model. The kind's own schema has the optional parts,
+    which have rules of their own."""
     schema = NodeSet.model_json_schema(by_alias=False)
     settings = {name: schema["properties"][name] for name in CONTROLLER_SETTINGS}
     settings = {name: field for name, field in settings.items() if not any("$ref" in kind for kind in field.get("anyOf", []))}
@@ -32,7 +33,7 @@ def settings_schema() -> Manifest:
 
 
 def add_missing_fields(schema: Manifest, wanted: Manifest) -> None:
-    """Adds the fields of `wanted` that an object's schema lacks. A field that the schema has keeps its words, rules and limits."""
+    """Adds the fields of `wanted` that a schema lacks. Existing fields keep their descriptions, rules and limits."""
     fields = schema.setdefault("properties", {})
     for name, field in wanted["properties"].items():
         if name not in fields:
@@ -46,22 +47,22 @@ def _properties(fields: Manifest, parts: Manifest) -> Manifest:
 
 
 def _field(schema: Manifest, parts: Manifest) -> Manifest:
-    # `int | None` is an integer that may be left out; `int | str` has no type of its own.
+    # `int | None` is an optional integer; `int | str` has no single type.
     kinds = [kind for kind in schema.get("anyOf", []) if kind.get("type") != "null"]
     model: Manifest = parts[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else {}
-    given: Manifest = {**model, **(kinds[0] if len(kinds) == 1 else {}), **schema}
-    field = {word: given[name] for name, word in _SCHEMA_WORDS.items() if given.get(name) is not None}
+    merged: Manifest = {**model, **(kinds[0] if len(kinds) == 1 else {}), **schema}
+    field = {word: merged[name] for name, word in _SCHEMA_WORDS.items() if merged.get(name) is not None}
     if "default" in field:
         field["default"] = _spelled(field["default"])
     if {"integer", "string"} == {kind.get("type") for kind in kinds}:
         field["x-kubernetes-int-or-string"] = True
-    if "properties" in given:
-        field["properties"] = _properties(given["properties"], parts)
+    if "properties" in merged:
+        field["properties"] = _properties(merged["properties"], parts)
     return field
 
 
 def _spelled(value: Any) -> Any:
-    """A value with the object's keys, without keys that have no value."""
+    """A value with the object's keys, without those that have no value."""
     if not isinstance(value, dict):
         return value
     values = cast(dict[str, Any], value)

@@ -1,6 +1,4 @@
-"""The controllers of one cluster and their rights. What they do is in controllers/, which is no part of this package; the kind that they
-serve is in kinds.py.
-"""
+"""The NodeSet controller of one cluster and its rights. Its code is in controllers/nodeset; its kind is in kinds.py."""
 
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from components.control_plane import priority_class_name, rest_url
 from components.labels import Manifest, jwt_secret_name, object_name, selector
 from components.objects import declare
 from components.pods import PodDefaults, mount, secret_volume
+from components.workloads import deployment
 from configs.models.cluster import Cluster
 from controllers.ec2.settings import STEPS_PATH
 from controllers.nodeset.settings import Ec2Program, Settings, to_environment
@@ -28,7 +27,7 @@ _MEMORY = "2Gi"
 
 
 class Controllers(pulumi.ComponentResource):
-    """The NodeSet controller: two pods, of which one acts. A change of its image or rights touches no worker and no job."""
+    """The NodeSet controller: two pods, one of them active. A change of its image or rights affects no worker and no job."""
 
     deployment_name: pulumi.Output[str]
     """Name of the NodeSet controller's Deployment."""
@@ -46,8 +45,8 @@ class Controllers(pulumi.ComponentResource):
 
 
 def rights(deletes_machines: bool = True, starts_checks: bool = True) -> list[dict[str, Any]]:
-    """The table of what the controller may do: `group`, `resource`, `verbs`, `scope` (namespace or cluster) and `why`. Without
-    `deletes_machines`, less the rights that only `remedies.machines: DeleteNode` needs; without `starts_checks`, less those about Jobs."""
+    """The table of the controller's rights: `group`, `resource`, `verbs`, `scope` (namespace or cluster) and `why`. `deletes_machines`
+    includes those that only `remedies.machines: DeleteNode` needs, `starts_checks` those about Jobs."""
     lacking = {"DeleteNode": not deletes_machines, "StartChecks": not starts_checks}
     return [right for right in api_programs.rights_table("rbac.yaml") if not lacking.get(right.get("only", ""))]
 
@@ -58,16 +57,15 @@ def build_service_account(pods: PodDefaults) -> Manifest:
 
 
 def build_roles(cluster: Cluster, pods: PodDefaults) -> list[Manifest]:
-    """The Role for its own namespace, the ClusterRole for reading nodes, and their bindings. Includes deleting Kubernetes nodes if a node
-    set has `remedies.machines: DeleteNode`, and creating Jobs if one starts health checks."""
+    """The Role for the namespace, the ClusterRole for nodes, and their bindings. They allow deleting Kubernetes nodes if a node set has
+    `remedies.machines: DeleteNode`, and creating Jobs if one starts health checks."""
     deletes_machines = any(node_set.remedies is not None and node_set.remedies.machines == "DeleteNode" for node_set in cluster.node_sets)
-    return api_programs.scoped_roles(
-        pods, COMPONENT, rights(deletes_machines, any(starts_checks(node_set) for node_set in cluster.node_sets))
-    )
+    creates_jobs = any(map(starts_checks, cluster.node_sets))
+    return api_programs.scoped_roles(pods, COMPONENT, rights(deletes_machines, creates_jobs))
 
 
 def build_network_policy(cluster: Cluster, pods: PodDefaults) -> Manifest:
-    """Out: names, the API server, slurmrestd, slurmctld's sidecar, and the program for EC2."""
+    """Egress to DNS, the API server, slurmrestd, slurmctld's sidecar and the program for EC2."""
     slurmrestd = network.egress_to(cluster.name, "slurmrestd", ports.SLURMRESTD, ports.RUNNING_JOBS)
     sidecar = network.egress_to(cluster.name, "slurmctld", ports.CONFIG_SYNC)
     ec2 = [network.egress_to(cluster.name, "ec2", ports.EC2)] if cluster.ec2 is not None else []
@@ -75,12 +73,12 @@ def build_network_policy(cluster: Cluster, pods: PodDefaults) -> Manifest:
 
 
 def ec2_token_name(cluster: str) -> str:
-    """Name of the Secret whose `token` lets the controller ask the program for EC2."""
+    """Name of the Secret with the `token` for the program for EC2."""
     return object_name(cluster, "ec2-token")
 
 
 def build_disruption_budget(pods: PodDefaults) -> Manifest:
-    """Machines are emptied one replica at a time."""
+    """At most one replica may be evicted at a time."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -90,7 +88,7 @@ def build_disruption_budget(pods: PodDefaults) -> Manifest:
 
 
 def build_deployment(cluster: Cluster, pods: PodDefaults) -> Manifest:
-    """The Deployment of the NodeSet controller: the replica that holds the Lease acts, the other takes over within seconds."""
+    """The Deployment of the NodeSet controller. The replica with the Lease is active; the other takes over within seconds."""
     apart = {"labelSelector": {"matchLabels": selector(cluster.name, COMPONENT)}, "topologyKey": "kubernetes.io/hostname"}
     pod = api_programs.pod(
         pods,
@@ -100,14 +98,14 @@ def build_deployment(cluster: Cluster, pods: PodDefaults) -> Manifest:
         end_s=20,
         priorityClassName=priority_class_name(cluster.name, cluster.namespace),
         affinity={"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": apart}]}},
-        # The group that may read the JWT key.
+        # This group may read the JWT key.
         securityContext={"fsGroup": api_programs.CONTROLLER_UID},
     )
-    return api_programs.deployment(pods, COMPONENT, pod, replicas=_REPLICAS)
+    return deployment(pods, COMPONENT, pod, replicas=_REPLICAS)
 
 
 def _ec2_token_volumes(cluster: Cluster) -> list[Manifest]:
-    """The token comes with the program for EC2, for which no controller waits."""
+    """The token's volume is optional: the controller does not wait for the program for EC2, which brings the Secret."""
     if cluster.ec2 is None:
         return []
     volume = secret_volume("ec2", ec2_token_name(cluster.name))

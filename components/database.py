@@ -1,4 +1,4 @@
-"""The accounting database as its clients see it: slurmdbd, backups and restores reach it alike, be it the cluster's own or another."""
+"""How slurmdbd, backups and restores reach the accounting database, the cluster's own or an external one."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ _CA_PATH = str(Path(CA_FILE).parent)
 
 
 def build_database(cluster: Cluster) -> Database:
-    """The database as programs/database reads it."""
+    """The settings of programs/database."""
     external = cluster.accounting.external
     if external is None:
         return Database(object_name(cluster.name, "mariadb"))
@@ -28,18 +28,18 @@ def password_secret(cluster: Cluster) -> str:
 
 
 def client_env(cluster: Cluster) -> dict[str, str]:
-    """What programs/database reads."""
+    """The environment of programs/database."""
     return to_environment(build_database(cluster))
 
 
 def client_mounts(cluster: Cluster) -> list[Manifest]:
-    """The password, and the certificate that the server's is checked with."""
+    """The mounts of the password and of the CA certificate."""
     ca = [mount("database-ca", _CA_PATH, read_only=True)] if _ca_secret(cluster) is not None else []
     return [mount("password", paths.DATABASE_PASSWORD, read_only=True), *ca]
 
 
 def client_volumes(cluster: Cluster, mode: int = 0o440) -> list[Manifest]:
-    """The volumes of these mounts; `mode` is the password's."""
+    """The volumes of `client_mounts`; `mode` is the password's."""
     ca_secret = _ca_secret(cluster)
     ca = [secret_volume("database-ca", ca_secret, 0o444)] if ca_secret is not None else []
     return [secret_volume("password", password_secret(cluster), mode), *ca]

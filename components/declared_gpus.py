@@ -1,4 +1,4 @@
-"""The GPUs of a node as its stack file declares them, for the worker: programs/worker compares them with the GPUs that it finds."""
+"""The GPUs of a node as the stack file declares them. programs/worker compares them with the machine's."""
 
 from configs.models.machines import Machine
 from configs.models.shapes import Shape, gpu_sockets

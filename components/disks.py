@@ -1,6 +1,6 @@
-"""The disks of the daemons, as claims of their own: a StatefulSet takes the claim that has its name, and a larger size grows the disk.
+"""The disks of the daemons as declared claims, so that a larger size grows the disk. A StatefulSet adopts the claim with the right name.
 
-Kubernetes changes no claim template, so the sets alone could not. What becomes of the data is in the sets (claim_retention) and here.
+Kubernetes never changes a claim template. Both the sets (claim_retention) and these claims decide whether the data is retained.
 """
 
 import pulumi
@@ -16,13 +16,13 @@ from configs.models.storage import Disk
 from names import annotations
 
 _FORCE = {"pulumi.com/patchForce": "true"}
-"""In a stack from before this rule, Kubernetes' own controller has made the claim, and has its fields."""
+"""In older stacks, Kubernetes' StatefulSet controller created the claim and manages its fields."""
 _CLASS = "spec.storageClassName"
-"""Changes of it are ignored, as in the set: another class would be another disk. The mark tells a preview of them."""
+"""Its changes are ignored, as in the set: another class would be another disk. An annotation shows them to previews."""
 
 
 class Disks(pulumi.ComponentResource):
-    """Claims of the daemons. A larger size grows a disk in use, where its storage class can; Kubernetes refuses a smaller one."""
+    """Claims of the daemons. A larger size grows a disk in use if its storage class allows that; Kubernetes refuses a smaller one."""
 
     def __init__(self, name: str, cluster: Cluster, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:Disks", name, {}, opts)
@@ -34,7 +34,7 @@ class Disks(pulumi.ComponentResource):
 
 
 def build_claims(cluster: Cluster) -> list[Manifest]:
-    """One claim for each disk that the config asks for, under the name that the set's only pod looks for."""
+    """One claim for each disk in the config, with the name that the set's only pod uses."""
     monitoring, server = cluster.monitoring, cluster.storage.nfs_server
     claims = [_claim(cluster, "slurmctld", "state", cluster.storage.state)]
     if cluster.accounting.enabled and cluster.accounting.external is None:
@@ -47,8 +47,8 @@ def build_claims(cluster: Cluster) -> list[Manifest]:
 
 
 def _claim(cluster: Cluster, component: str, name: str, disk: Disk | NfsServer) -> Manifest:
-    """The claim of a component's set; `name` is the disk's in the set."""
-    # Not waited for: with WaitForFirstConsumer a claim binds only when the set's pod asks for it.
+    """The claim of a component's set; `name` is the name of its claim template."""
+    # Not awaited: with WaitForFirstConsumer, a claim binds only when the set's pod uses it.
     full_name = f"{name}-{object_name(cluster.name, component)}-0"
     mark = {annotations.STORAGE_CLASS: disk.storage_class} if disk.storage_class is not None else {}
     about = metadata(full_name, cluster.namespace, labels(cluster.name, component), {**SKIP_AWAIT, **_FORCE, **mark})

@@ -1,4 +1,4 @@
-"""The program for EC2 of one cluster, its token and its rights. What it does is in controllers/ec2."""
+"""The program for EC2 of one cluster, its token and its rights. Its code is in controllers/ec2."""
 
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from components.generations import KEY_LENGTH, newest_key
 from components.labels import Manifest, labels
 from components.objects import declare, secret
 from components.pods import PodDefaults, mount, secret_volume, service
+from components.workloads import deployment
 from configs.models.cluster import Cluster
 from configs.models.ec2 import Ec2
 from controllers.ec2.settings import ACTIONS, Settings, to_environment
@@ -26,8 +27,8 @@ _POD_IDENTITY = ("169.254.170.23/32", "fd00:ec2::23/128")
 
 
 class Ec2Program(pulumi.ComponentResource):
-    """One pod that asks EC2 about the machines, and reboots and replaces them where a node set says so. While it is away, what was last
-    known of them stays, and no machine is rebooted or replaced."""
+    """One pod that asks EC2 about the machines, and reboots and replaces them if a node set says so. While it is down, the last known
+    states stay, and no machine is rebooted or replaced."""
 
     def __init__(self, name: str, cluster: Cluster, pods: PodDefaults, config: Ec2, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:Ec2Program", name, {}, opts)
@@ -46,7 +47,7 @@ class Ec2Program(pulumi.ComponentResource):
 
 
 def repair_steps(cluster: Cluster) -> list[str]:
-    """The steps of repairs that node sets have the program take."""
+    """The repair steps that node sets assign to the program."""
     policies = [
         node_set.remedies for node_set in cluster.node_sets if node_set.remedies is not None and node_set.remedies.machines == "EC2"
     ]
@@ -54,13 +55,13 @@ def repair_steps(cluster: Cluster) -> list[str]:
 
 
 def rights(cluster: str) -> list[dict[str, Any]]:
-    """The table of what the program may do: `group`, `resource`, `verbs`, `scope`, for some the `name` of the only object, and `why`."""
+    """The table of the program's rights: `group`, `resource`, `verbs`, `scope`, `why`, and in some the `name` of a single object."""
     table = api_programs.rights_table("ec2_rbac.yaml")
     return [{**right, "name": right["name"].format(cluster=cluster)} if "name" in right else right for right in table]
 
 
 def build_service_account(pods: PodDefaults, config: Ec2) -> Manifest:
-    """The ServiceAccount of the program, with its IAM role where the stack file names one."""
+    """The ServiceAccount of the program, with its IAM role if the stack file names one."""
     account = api_programs.service_account(pods, COMPONENT)
     if config.role_arn is not None:
         account["metadata"]["annotations"] = {"eks.amazonaws.com/role-arn": config.role_arn}
@@ -68,19 +69,19 @@ def build_service_account(pods: PodDefaults, config: Ec2) -> Manifest:
 
 
 def build_roles(pods: PodDefaults) -> list[Manifest]:
-    """The Role for its own namespace, the ClusterRole for Kubernetes nodes, and their bindings."""
+    """The Role for the namespace, the ClusterRole for Kubernetes nodes, and their bindings."""
     return api_programs.scoped_roles(pods, COMPONENT, rights(pods["cluster"]))
 
 
 def build_network_policy(pods: PodDefaults) -> Manifest:
-    """Out: names, the API server, AWS, and EKS Pod Identity's agent."""
+    """Egress to DNS, the API server, AWS, and EKS Pod Identity's agent."""
     agent = {"to": [{"ipBlock": {"cidr": cidr}} for cidr in _POD_IDENTITY], "ports": [network.port(80)]}
     return api_programs.network_policy(pods, COMPONENT, [agent])
 
 
 def build_service(pods: PodDefaults) -> Manifest:
-    """The Service `<cluster>-ec2`, where the NodeSet controller asks for steps, and Prometheus for metrics. A program that is not ready
-    says why a step is refused, so it is reached all the same."""
+    """The Service `<cluster>-ec2`, for steps of the NodeSet controller and metrics for Prometheus. It includes pods that are not ready, as
+    they report why they refuse a step."""
     service_ports = [
         {"name": "steps", "port": ports.EC2, "targetPort": ports.EC2},
         {"name": "metrics", "port": ports.CONTROLLER, "targetPort": ports.CONTROLLER},
@@ -89,17 +90,17 @@ def build_service(pods: PodDefaults) -> Manifest:
 
 
 def build_deployment(cluster: Cluster, pods: PodDefaults, config: Ec2) -> Manifest:
-    """The Deployment of the program: one replica; the old one goes first."""
+    """The Deployment of the program: one replica, and the old pod stops first."""
     pod = api_programs.pod(
         pods,
         COMPONENT,
         _container(cluster, pods, config),
         [secret_volume("token", ec2_token_name(cluster.name))],
         end_s=15,
-        # The group that may read both tokens: ours, and the one that EKS mounts for the IAM role.
+        # This group may read both tokens: ours, and the one that EKS mounts for the IAM role.
         securityContext={"fsGroup": api_programs.CONTROLLER_UID},
     )
-    return api_programs.deployment(pods, COMPONENT, pod, strategy={"type": "Recreate"})
+    return deployment(pods, COMPONENT, pod, strategy={"type": "Recreate"})
 
 
 def _container(cluster: Cluster, pods: PodDefaults, config: Ec2) -> Manifest:
@@ -114,7 +115,7 @@ def _container(cluster: Cluster, pods: PodDefaults, config: Ec2) -> Manifest:
         grace_s=config.impaired_s,
         max_per_hour=config.max_per_hour,
     )
-    # The role of the machine is none of ours.
+    # The program must not use the machine's role.
     env = {**to_environment(settings), "AWS_EC2_METADATA_DISABLED": "true"}
     return api_programs.container(
         pods,

@@ -1,6 +1,6 @@
-"""NVIDIA's GPU Operator, where it is asked for, once for all pools. RuntimeClasses are in kinds.py.
+"""NVIDIA's GPU Operator, once for all pools. RuntimeClasses are in kinds.py.
 
-The operator brings driver, container toolkit and device plugin. Off by default: many machine images have them.
+The operator brings driver, container toolkit and device plugin. It is off by default, as many machine images have them.
 """
 
 from typing import Any
@@ -15,9 +15,9 @@ from configs.models.cluster import Cluster
 _CHART = "gpu-operator"
 _REPOSITORY = "https://helm.ngc.nvidia.com/nvidia"
 OPERATOR_CLASS = "nvidia"
-"""The RuntimeClass that the operator makes itself."""
+"""The RuntimeClass that the operator creates."""
 _GPU_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-"""Tolerated by the chart's own defaults, which lists of ours replace."""
+"""The chart tolerates it by default, but our lists replace the chart's."""
 
 
 class GpuRuntime(pulumi.ComponentResource):
@@ -38,7 +38,7 @@ class GpuRuntime(pulumi.ComponentResource):
 
 
 def build_operator(cluster: Cluster) -> dict[str, Any]:
-    """Arguments of the Helm release. The operator must not replace a driver by itself: it would evict workers and their jobs.
+    """Arguments of the Helm release. The operator must not replace a driver on its own: that would evict workers and their jobs.
 
     Source: values.yaml of the chart.
     """
@@ -56,7 +56,7 @@ def build_operator(cluster: Cluster) -> dict[str, Any]:
             "driver": {"enabled": operator.driver, "upgradePolicy": {"autoUpgrade": False}},
             "toolkit": {"enabled": operator.toolkit},
             "operator": {"runtimeClass": OPERATOR_CLASS},
-            # Workers take whole machines, and Slurm hands out instances of MIG: to Kubernetes a GPU is one GPU, divided or not.
+            # Workers take whole machines, and Slurm allocates MIG instances: Kubernetes counts a GPU as one, divided or not.
             **({"mig": {"strategy": "none"}} if has_mig else {}),
             "daemonsets": {"tolerations": tolerated},
             "node-feature-discovery": {"worker": {"tolerations": tolerated}},

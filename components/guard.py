@@ -1,4 +1,4 @@
-"""The guard of one cluster, and its rights. What it does is in controllers/guard; what it restores is in the record (deployed.py)."""
+"""The guard of one cluster, and its rights. Its code is in controllers/guard; it restores what is in the record (deployed.py)."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from components import api_programs
 from components.labels import Manifest
 from components.objects import declare
 from components.pods import PodDefaults
+from components.workloads import deployment
 from controllers.guard.settings import Settings, to_environment
 
 COMPONENT = "guard"
@@ -17,7 +18,7 @@ _MEMORY = "256Mi"
 
 
 class Guard(pulumi.ComponentResource):
-    """One pod that restores what is edited or deleted by hand. While it is away nothing is restored, and nothing else happens."""
+    """One pod that restores objects that were edited or deleted by hand. While it is down, nothing is restored."""
 
     def __init__(self, name: str, pods: PodDefaults, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:Guard", name, {}, opts)
@@ -28,7 +29,7 @@ class Guard(pulumi.ComponentResource):
 
 
 def rights() -> list[dict[str, Any]]:
-    """The table of what the guard may do in the cluster's namespace: `group`, `resource`, `verbs` and `why`."""
+    """The table of the guard's rights in the cluster's namespace: `group`, `resource`, `verbs` and `why`."""
     return api_programs.rights_table("guard_rbac.yaml")
 
 
@@ -43,12 +44,12 @@ def build_roles(pods: PodDefaults) -> list[Manifest]:
 
 
 def build_network_policy(pods: PodDefaults) -> Manifest:
-    """Out: names and the API server, wherever it listens."""
+    """Egress to DNS and the API server."""
     return api_programs.network_policy(pods, COMPONENT)
 
 
 def build_deployment(pods: PodDefaults) -> Manifest:
-    """The Deployment of the guard: one replica. Two at once, in a rollout, apply the same."""
+    """The Deployment of the guard: one replica. Two pods during a rollout apply the same."""
     env = to_environment(Settings(cluster=pods["cluster"], namespace=pods["namespace"]))
     container = api_programs.container(pods, "guard", "controllers.guard", env, requests=("10m", "64Mi"), memory=_MEMORY)
-    return api_programs.deployment(pods, COMPONENT, api_programs.pod(pods, COMPONENT, container))
+    return deployment(pods, COMPONENT, api_programs.pod(pods, COMPONENT, container))

@@ -1,8 +1,8 @@
-"""Health checks of Slurm nodes: a CronJob a check. What a run does is in programs/node_checks.
+"""Health checks of Slurm nodes: one CronJob for each check. programs/node_checks runs them.
 
-Results are one JSON line a node in the log of the run's pod, and the last one in the node's `Extra` in Slurm, under the key `slipway`. A
-failure drains the node with the reason `slipway: check <name>: ...`, and the NodeSet controller lifts that once no check fails there.
-Suspending a CronJob stops its check; drains stay until it passes, or is no longer declared.
+A run logs one JSON line for each node, and the last one is in the node's `Extra` in Slurm, under the key `slipway`. A failure drains the
+node with the reason `slipway: check <name>: ...`, and the NodeSet controller resumes it once no check fails there. Suspending a CronJob
+stops its check; drains stay until it passes or is no longer declared.
 """
 
 import math
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pulumi
 
-from components.labels import Manifest, labels, metadata, object_name, slurm_config_name
+from components.labels import Manifest, slurm_config_name
 from components.objects import declare
 from components.pods import (
     MUNGE_SOCKET,
@@ -23,11 +23,11 @@ from components.pods import (
     mount,
     munge_volumes,
     munged,
-    pod_template,
     program_command,
     program_mounts,
     program_volumes,
 )
+from components.workloads import cron_job
 from configs.models.cluster import Cluster
 from configs.models.health_checks import HealthCheck, per_of
 from configs.models.shapes import shape_of
@@ -41,20 +41,20 @@ _PARALLEL = 16
 """Nodes that one run checks at a time."""
 _SLACK_S = 120
 _NAMING_ROUNDS = 3
-"""PROOF of programs/node_checks/pairs.py, and a look at the nodes that are drained already."""
+"""PROOF of programs/node_checks/pairs.py, and a round for nodes that are already drained."""
 _LATEST_START_S = 300
 _HOSTNAME = "localhost"
-"""The name that srun gives slurmctld for its messages. DNS has none for a pod of a Job, and slurmctld looks for a name ten times, a second
-each, with its locks held (measured on 26.05): so long Slurm would stand still for each check that a job preempts. With this name slurmctld
-reaches nobody, at once; that the job is over, srun learns from a message to its address."""
+"""The host name that srun gives slurmctld for its messages. A Job's pod has no DNS name, and slurmctld tries to resolve a name ten times,
+a second each, with its locks held (measured on 26.05): Slurm would stall that long for each check that a job preempts. With this name,
+slurmctld reaches nobody, but at once. srun learns the end of its job from a message to its address."""
 
 
 class HealthChecks(pulumi.ComponentResource):
-    """The CronJobs that check idle Slurm nodes. A changed check takes effect at its next run. What a removed check has found holds no
-    node any more."""
+    """The CronJobs that check idle Slurm nodes. A changed check takes effect at its next run. Findings of a removed check no longer drain
+    nodes."""
 
     cron_jobs: pulumi.Output[list[str]]
-    """Names of the CronJobs, one a check."""
+    """Names of the CronJobs, one for each check."""
 
     def __init__(self, name: str, cluster: Cluster, pods: PodDefaults, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:HealthChecks", name, {}, opts)
@@ -66,34 +66,25 @@ class HealthChecks(pulumi.ComponentResource):
 
 
 def build_cron_job(cluster: Cluster, pods: PodDefaults, check: HealthCheck) -> Manifest:
-    """The CronJob of one check. Its runs never overlap: they would lift each other's drains. A run that the NodeSet controller asks for may
-    come beside one, and neither touches the other's reservations."""
+    """The CronJob of one check. Its runs never overlap, as they would lift each other's drains. A run that the NodeSet controller starts
+    may be concurrent, and neither touches the other's reservations."""
     spec = build_spec(cluster, check)
-    job = {
-        "backoffLimit": 0,
-        "activeDeadlineSeconds": spec.longest_s,
-        "template": pod_template(pods, "health-check", _pod(pods, spec)),
-    }
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "CronJob",
-        "metadata": metadata(
-            object_name(pods["cluster"], f"check-{check.name}"), pods["namespace"], labels(pods["cluster"], "health-check")
-        ),
-        "spec": {
-            "schedule": check.schedule,
-            "concurrencyPolicy": "Forbid",
-            "startingDeadlineSeconds": _LATEST_START_S,
-            "successfulJobsHistoryLimit": 3,
-            "failedJobsHistoryLimit": 3,
-            "jobTemplate": {"metadata": {"labels": labels(pods["cluster"], "health-check")}, "spec": job},
-        },
-    }
+    return cron_job(
+        pods,
+        "health-check",
+        _pod(pods, spec),
+        check.schedule,
+        spec.longest_s,
+        name=f"check-{check.name}",
+        startingDeadlineSeconds=_LATEST_START_S,
+        successfulJobsHistoryLimit=3,
+        failedJobsHistoryLimit=3,
+    )
 
 
 def build_spec(cluster: Cluster, check: HealthCheck) -> CheckSpec:
-    """The argument of the check's program. A run starts no node after its deadline, and is ended after `longest_s`: by then at most two
-    looks, with their waits, are under way on each node."""
+    """The argument of the check's program. A run starts no node after its deadline, and is ended after `longest_s`: by then, each node has
+    had time for two more attempts with their waits."""
     kind = KINDS[check.check]
     sets = tuple(
         CheckedSet(
@@ -123,11 +114,11 @@ def build_spec(cluster: Cluster, check: HealthCheck) -> CheckSpec:
 
 
 def _deadline_s(check: HealthCheck, sets: Sequence[CheckedSet]) -> int:
-    """Time for all nodes, each at its slowest."""
-    nodes = sum(each.size for each in sets)
+    """Time for all nodes if each needs its whole limit."""
+    nodes = sum(checked_set.size for checked_set in sets)
     if per_of(check) != "node":
-        # Pairs run side by side, in the rounds of the tournament and in those that find the node at fault.
-        rounds = max((each.settings.get("rounds", 1) for each in sets), default=1) + _NAMING_ROUNDS
+        # Pairs run in parallel, in the rounds of the tournament and in those that find the faulty node.
+        rounds = max((checked_set.settings.get("rounds", 1) for checked_set in sets), default=1) + _NAMING_ROUNDS
         return math.ceil(nodes / 2 / _PARALLEL) * rounds * check.timeout_s + _SLACK_S
     return math.ceil(nodes / _PARALLEL) * check.timeout_s + _SLACK_S
 

@@ -1,4 +1,4 @@
-"""sshd's host keys. They come from random text that Pulumi keeps, so replicas and replaced pods are the same host to whoever logs in."""
+"""sshd's host keys. They are made from random text in Pulumi's state, so users see replicas and replaced pods as the same host."""
 
 import base64
 
@@ -11,11 +11,11 @@ from components.objects import declare, encode, secret
 from configs.models.cluster import Cluster
 
 _PKCS8_ED25519 = bytes.fromhex("302e020100300506032b657004220420")
-"""What stands before the 32 secret bytes of an Ed25519 key in PKCS#8. Source: RFC 8410, section 7."""
+"""The bytes before the 32 secret bytes of an Ed25519 key in PKCS#8. Source: RFC 8410, section 7."""
 
 
 def host_key(seed: bytes) -> str:
-    """An Ed25519 private key as PEM from 32 random bytes: in PKCS#8 the seed is the key. Raises ValueError for other lengths."""
+    """An Ed25519 private key as PEM from 32 random bytes. In PKCS#8, the seed is the key. Raises ValueError for other lengths."""
     if len(seed) != 32:
         raise ValueError(f"an Ed25519 key is made from 32 bytes, not {len(seed)}")
     body = base64.b64encode(_PKCS8_ED25519 + seed).decode()
@@ -23,8 +23,8 @@ def host_key(seed: bytes) -> str:
 
 
 class NodeHostKey(pulumi.ComponentResource):
-    """One host key for all workers of a cluster, for which login nodes vouch: nodes come and go, and nobody is asked whether to trust
-    a node. Another key is another Secret, and reaches a pod when it is recreated."""
+    """One host key for all workers of a cluster. Login nodes trust it, so users are never asked whether to trust a node. A new key is a
+    new Secret, and reaches a pod when it is recreated."""
 
     secret_name: pulumi.Output[str]
     """Name of the Secret; the key is in `ssh_host_ed25519_key`."""
@@ -41,7 +41,7 @@ class NodeHostKey(pulumi.ComponentResource):
 
 
 def key_data(seed: random.RandomPassword) -> dict[str, pulumi.Output[str]]:
-    """The data of a Secret with the host key that comes from a seed."""
+    """The data of a Secret with the host key made from a seed."""
     return {"ssh_host_ed25519_key": pulumi.Output.secret(seed.result).apply(lambda text: encode(host_key(text.encode())))}
 
 

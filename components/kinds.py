@@ -1,8 +1,8 @@
-"""What belongs to the whole Kubernetes cluster and outlives every stack: the kinds NodeSet and SlurmNode, and RuntimeClasses.
+"""The kinds NodeSet and SlurmNode, and RuntimeClasses. They belong to the whole Kubernetes cluster and outlive every stack.
 
-Deleting a kind would delete every object of it, whoever made it, and a RuntimeClass may be in use by others. So both stay when a stack
-goes, and the next stack finds them there. They want a provider of their own, with `upsert_existing_objects` and `enable_patch_force`:
-to all others an object that exists is an error. Of several stacks that bring them the newest wins.
+Deleting a kind would delete all its objects, and others may use a RuntimeClass. So both stay when a stack is destroyed, and the next stack
+adopts them. They need a provider with `upsert_existing_objects` and `enable_patch_force`: for others, an existing object is an error. If
+several stacks declare them, the last deployment wins.
 """
 
 from pathlib import Path
@@ -21,16 +21,16 @@ _FOLDER = Path(__file__).parent / "crds"
 _NODE_SETS = f"nodesets.{crds.GROUP}"
 _CONTROLLERS = ("controllers", "slipway:index:Controllers")
 _GPU_RUNTIME = ("gpu-runtime", "slipway:index:GpuRuntime")
-"""Components that had objects of this file before: end of the name, and type."""
+"""Former components of these objects: suffix of the name, and type."""
 
 
 class Kinds(pulumi.ComponentResource):
-    """The kinds and RuntimeClasses of a Kubernetes cluster. They stay when the stack goes; the next stack takes them over."""
+    """The kinds and RuntimeClasses of a Kubernetes cluster. They stay when the stack is destroyed; the next stack takes them over."""
 
     crd_names: pulumi.Output[list[str]]
-    """Names of the CustomResourceDefinitions brought here."""
+    """Names of the declared CustomResourceDefinitions."""
     runtime_class_names: pulumi.Output[list[str]]
-    """Names of the RuntimeClasses brought here."""
+    """Names of the declared RuntimeClasses."""
 
     def __init__(self, name: str, cluster: Cluster, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:Kinds", name, {}, opts)
@@ -38,8 +38,8 @@ class Kinds(pulumi.ComponentResource):
         classes = build_runtime_classes(cluster)
         for manifest in (*definitions, *classes):
             moved = [
-                pulumi.Alias(parent=pulumi.create_urn(object_name(cluster.name, end), former, opts.parent if opts else None))
-                for end, former in former_parents(manifest)
+                pulumi.Alias(parent=pulumi.create_urn(object_name(cluster.name, suffix), former, opts.parent if opts else None))
+                for suffix, former in former_parents(manifest)
             ]
             declare(manifest, pulumi.ResourceOptions(parent=self, retain_on_delete=True, aliases=moved))
         self.crd_names = pulumi.Output.from_input([crd["metadata"]["name"] for crd in definitions])
@@ -48,14 +48,14 @@ class Kinds(pulumi.ComponentResource):
 
 
 def former_parents(manifest: Manifest) -> list[tuple[str, str]]:
-    """The component that had an object before: end of its name, and type. Kinds that came later never had another."""
+    """The former component of an object: suffix of its name, and type. Newer kinds have none."""
     if manifest["kind"] == "RuntimeClass":
         return [_GPU_RUNTIME]
     return [_CONTROLLERS] if manifest["metadata"]["name"] == _NODE_SETS else []
 
 
 def build_crds(cluster: str) -> list[Manifest]:
-    """The kinds NodeSet and SlurmNode, the same from every stack. Objects of a kind come after the API server knows it."""
+    """The kinds NodeSet and SlurmNode, the same from every stack. Their objects are created after the API server serves them."""
     node_sets, slurm_nodes = (_read(name, cluster) for name in ("nodesets", "slurmnodes"))
     for version in node_sets["spec"]["versions"]:
         add_missing_fields(version["schema"]["openAPIV3Schema"]["properties"]["spec"], settings_schema())
@@ -63,13 +63,13 @@ def build_crds(cluster: str) -> list[Manifest]:
 
 
 def build_runtime_classes(cluster: Cluster) -> list[Manifest]:
-    """The RuntimeClasses that the pools name, the same from every stack. Each has the container runtime's handler of the same name. The GPU
-    Operator makes its own RuntimeClass."""
+    """The RuntimeClasses that the pools name, the same from every stack. Each has the container runtime's handler of the same name. The
+    GPU Operator creates its own RuntimeClass."""
     names = {pool.runtime_class for pool in cluster.node_pools if pool.runtime_class}
     operators = {OPERATOR_CLASS} if cluster.gpu_operator.enabled else set[str]()
-    about = {"labels": _labels(cluster.name, "gpu-runtime"), "annotations": {"pulumi.com/patchForce": "true"}}
+    metadata_fields = {"labels": _labels(cluster.name, "gpu-runtime"), "annotations": {"pulumi.com/patchForce": "true"}}
     return [
-        {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name, **about}, "handler": name}
+        {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name, **metadata_fields}, "handler": name}
         for name in sorted(names - operators)
     ]
 
@@ -81,7 +81,7 @@ def _read(name: str, cluster: str) -> Manifest:
 
 
 def _labels(cluster: str, component: str) -> dict[str, str]:
-    """Labels without the Slurm cluster's name: two stacks must not take an object from each other at every turn."""
+    """Labels without the Slurm cluster's name, so that two stacks do not change an object back and forth."""
     return {
         key: value
         for key, value in labels(cluster, component).items()

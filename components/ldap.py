@@ -1,4 +1,4 @@
-"""Users from LDAP: a small program that asks the directory, and the folder on the shared volume from which all pods read users and groups.
+"""Users from LDAP: a program that reads the directory and writes users and groups into a folder of the shared volume for all pods.
 
 What it does is in programs/ldap_sync; why it is one program and not a daemon in each pod, in docs/explain/decisions. Needs a shared volume
 that keeps owners, and whose own folder users cannot write to.
@@ -9,7 +9,8 @@ from collections.abc import Iterable
 
 import pulumi
 
-from components.labels import Manifest, labels, metadata, object_name, selector
+from components import network
+from components.labels import Manifest
 from components.objects import declare
 from components.pods import (
     PodDefaults,
@@ -20,13 +21,14 @@ from components.pods import (
     exec_probe,
     lost_node_tolerations,
     mount,
-    pod_template,
     program_command,
     program_mounts,
     program_volumes,
+    root_context,
 )
 from components.shared_mounts import build_mount, build_volume, root_mount
 from components.users import user_keys_name, users_name
+from components.workloads import deployment
 from configs.models.cluster import Cluster
 from configs.models.ldap import Ldap
 from names import paths
@@ -40,12 +42,12 @@ IDENTITY_UID = ACCOUNTS["slipway-identity"]
 _CA_PATH = "/etc/slipway/ldap-ca"
 _PASSWORD_PATH = "/etc/slipway/ldap-password"  # noqa: S105 - a path
 _SILENT_S = 600
-"""A round takes at most a few minutes, on several servers that all do not answer."""
+"""Longer than a round, which takes at most a few minutes if several servers do not answer."""
 
 
 class Identity(pulumi.ComponentResource):
-    """The program that keeps users from LDAP, one pod. It is ready while LDAP answers; when it is not, or gone, the users stay as they
-    were. A change of anything here rolls this pod and no other."""
+    """The program that syncs users from LDAP, one pod. It is ready while LDAP answers; otherwise the users stay as they were. A change
+    rolls only this pod."""
 
     deployment_name: pulumi.Output[str]
     """Name of its Deployment."""
@@ -61,7 +63,7 @@ class Identity(pulumi.ComponentResource):
 
 
 def build_settings(ldap: Ldap) -> Settings:
-    """The argument of the program: `login.ldap`, with its defaults filled in."""
+    """The argument of the program: `login.ldap` with its defaults."""
     binds = ldap.bind_dn is not None and ldap.bind_secret is not None
     return Settings(
         uris=ldap.uris,
@@ -82,20 +84,9 @@ def build_settings(ldap: Ldap) -> Settings:
 
 
 def build_network_policy(pods: PodDefaults, ldap: Ldap) -> Manifest:
-    """In: nothing. Out: names, and the ports of LDAP; where its servers are is known by name only, and policies know addresses."""
-    cluster = pods["cluster"]
-    names = {"ports": [{"port": 53, "protocol": protocol} for protocol in ("UDP", "TCP")]}
-    servers = {"ports": [{"port": port, "protocol": "TCP"} for port in ports_of(ldap.uris)]}
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": metadata(object_name(cluster, COMPONENT), pods["namespace"], labels(cluster, COMPONENT)),
-        "spec": {
-            "podSelector": {"matchLabels": selector(cluster, COMPONENT)},
-            "policyTypes": ["Ingress", "Egress"],
-            "egress": [names, servers],
-        },
-    }
+    """No ingress; egress to DNS and to LDAP's ports on any address, as policies cannot name hosts."""
+    servers = {"ports": [network.port(number) for number in ports_of(ldap.uris)]}
+    return network.build_policy(pods["cluster"], pods["namespace"], COMPONENT, None, [network.NAMES, servers])
 
 
 def ports_of(uris: Iterable[str]) -> list[int]:
@@ -105,15 +96,8 @@ def ports_of(uris: Iterable[str]) -> list[int]:
 
 
 def build_deployment(cluster: Cluster, pods: PodDefaults, ldap: Ldap) -> Manifest:
-    """The Deployment of the program: never two at once."""
-    spec: Manifest = {
-        "replicas": 1,
-        "strategy": {"type": "Recreate"},
-        "selector": {"matchLabels": selector(cluster.name, COMPONENT)},
-        "template": pod_template(pods, COMPONENT, _pod(cluster, pods, ldap)),
-    }
-    about = metadata(object_name(cluster.name, COMPONENT), pods["namespace"], labels(cluster.name, COMPONENT))
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": about, "spec": spec}
+    """The Deployment of the program: never two pods at once."""
+    return deployment(pods, COMPONENT, _pod(cluster, pods, ldap), strategy={"type": "Recreate"})
 
 
 def _pod(cluster: Cluster, pods: PodDefaults, ldap: Ldap) -> Manifest:
@@ -125,7 +109,7 @@ def _pod(cluster: Cluster, pods: PodDefaults, ldap: Ldap) -> Manifest:
         [*programs, build_mount(volume)],
         command=program_command("ldap_sync", str(IDENTITY_UID), module="prepare"),
         workingDir=paths.PACKAGES,
-        securityContext=_PREPARING_CONTEXT,
+        securityContext=root_context("CHOWN", "DAC_OVERRIDE", "FOWNER"),  # to give one folder away
         terminationMessagePolicy="FallbackToLogsOnError",
     )
     identity = container(
@@ -135,20 +119,20 @@ def _pod(cluster: Cluster, pods: PodDefaults, ldap: Ldap) -> Manifest:
         [
             *(*programs, mount("users", paths.STACK_USERS, read_only=True)),
             mount("user-keys", paths.STACK_USER_KEYS, read_only=True),
-            # Of the shared volume nothing but its own folder.
+            # Only its own folder of the shared volume.
             {**mount(volume.name, "/identity"), "subPath": COMPONENT},
             mount("tmp", "/tmp"),  # noqa: S108 - a mount of the pod's own
             *([mount("ca", _CA_PATH, read_only=True)] if ldap.ca_secret is not None else []),
             *([mount("password", _PASSWORD_PATH, read_only=True)] if ldap.bind_secret is not None else []),
         ],
-        # The library would read settings of LDAP from the image's own files.
+        # Else the library reads LDAP settings from the image's files.
         env={"LDAPNOINIT": "1"},
         requests=("10m", "48Mi"),
         command=program_command("ldap_sync", to_json(build_settings(ldap)), imports_debian=True),
         workingDir=paths.PACKAGES,
         securityContext=confined(IDENTITY_UID),
         terminationMessagePolicy="FallbackToLogsOnError",
-        # The program removes the file as soon as LDAP does not answer it, so one look is enough.
+        # The program removes the file as soon as LDAP does not answer, so one failure is enough.
         readinessProbe=exec_probe("test", "-e", "/tmp/ready", periodSeconds=5, failureThreshold=1),  # noqa: S108 - the container's own mount
         livenessProbe=exec_probe(
             *("bash", "-c", f"(( $(date +%s) - $(stat -c %Y /tmp/alive) < {_SILENT_S} ))"),
@@ -158,7 +142,7 @@ def _pod(cluster: Cluster, pods: PodDefaults, ldap: Ldap) -> Manifest:
         ),
     )
     return {
-        "terminationGracePeriodSeconds": 5,  # killed at any moment, it leaves whole files
+        "terminationGracePeriodSeconds": 5,  # it may be killed at any moment: files are always complete
         "tolerations": [*pods["tolerations"], *lost_node_tolerations()],
         "initContainers": [prepare],
         "containers": [identity],
@@ -173,16 +157,5 @@ def _pod(cluster: Cluster, pods: PodDefaults, ldap: Ldap) -> Manifest:
 
 
 def _secret_file(name: str, secret: str, key: str) -> Manifest:
-    """One key of a Secret, readable by the pod's own user without an fsGroup, which would re-own the files of the shared volume."""
+    """One key of a Secret, readable by the pod's user without an fsGroup, which would change the owner of files on the shared volume."""
     return {"name": name, "secret": {"secretName": secret, "defaultMode": 0o444, "items": [{"key": key, "path": key}]}}
-
-
-_PREPARING_CONTEXT: Manifest = {
-    # Root, to give one folder away.
-    "runAsUser": 0,
-    "runAsGroup": 0,
-    "allowPrivilegeEscalation": False,
-    "readOnlyRootFilesystem": True,
-    "capabilities": {"drop": ["ALL"], "add": ["CHOWN", "DAC_OVERRIDE", "FOWNER"]},
-    "seccompProfile": {"type": "RuntimeDefault"},
-}

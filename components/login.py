@@ -1,14 +1,13 @@
-"""Where people log in: sshd with keys only, the same homes and shared root as the workers, Slurm's clients.
+"""The login nodes: sshd with keys only, Slurm's clients, and the same homes and shared root as the workers.
 
-Who may log in travels in two ConfigMaps made elsewhere, or in a folder of the shared volume, so that a new user arrives in a minute and
-rolls nothing.
+Users come from two ConfigMaps (users.py) or a folder of the shared volume, so a new user needs a minute and no rollout.
 """
 
 import pulumi
 
 from components.generations import SEED_LENGTH, ignored, random_text
 from components.host_keys import key_data, node_secret_name
-from components.labels import Manifest, labels, metadata, object_name, selector
+from components.labels import Manifest, component_metadata, labels, object_name, selector
 from components.objects import SKIP_AWAIT, config_map, declare, secret
 from components.pods import (
     LOW_PORTS_ARE_ROOTS,
@@ -23,7 +22,6 @@ from components.pods import (
     mount,
     munge_volumes,
     munged,
-    pod_template,
     program_mounts,
     program_volumes,
     secret_volume,
@@ -31,20 +29,21 @@ from components.pods import (
 from components.shared_mounts import build_mount, build_volume, shared_mounts
 from components.shared_root import settings_name
 from components.users import keys_mount, user_keys_name, users_mount, users_name
+from components.workloads import deployment
 from configs.models.cluster import Cluster
 from configs.render import login
 from names import paths, ports, variables
 
 _LEAVE_S = 30
-"""Seconds that a pod gets to end, on top of what its sessions get."""
+"""Time for a pod to end, on top of the time for its sessions."""
 
 
 class LoginNodes(pulumi.ComponentResource):
-    """sshd on one or more pods behind one Service, all with one host key. A change of image or programs rolls them: a pod
-    that goes takes no new sessions, and ends when its own have ended or their time is over. Banner and limits roll nothing."""
+    """sshd on one or more pods behind one Service, all with one host key. A change of image or programs rolls them: an old pod accepts no
+    new sessions, and ends when its sessions have ended or their time is over. A change of banner or limits rolls nothing."""
 
     ssh_command: pulumi.Output[str]
-    """How to log in, with `USER` for the user's name, and `NODE` for any node's address where only nodes answer."""
+    """How to log in, with `USER` for the user's name, and `NODE` for a node's address if the Service has only a node port."""
 
     def __init__(self, name: str, cluster: Cluster, pods: PodDefaults, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:LoginNodes", name, {}, opts)
@@ -61,7 +60,7 @@ class LoginNodes(pulumi.ComponentResource):
 
 
 def ssh_command(cluster: Cluster) -> str:
-    """How to log in, as far as it is known before anything runs."""
+    """How to log in, as far as it is known before the deployment."""
     name, namespace, service = object_name(cluster.name, "login"), cluster.namespace, cluster.login.service
     if service.type == "NodePort":
         port = service.node_port or f"$(kubectl -n {namespace} get service {name} -o jsonpath='{{.spec.ports[0].nodePort}}')"
@@ -72,7 +71,7 @@ def ssh_command(cluster: Cluster) -> str:
 
 
 def build_service(cluster: Cluster) -> Manifest:
-    """The Service in front of sshd. It is not waited for: the provider waits for a Service's pods, which are declared after it."""
+    """The Service of sshd. The provider must not wait for it: it would wait for the pods, which are declared later."""
     service = cluster.login.service
     port: Manifest = {"name": "ssh", "port": 22, "targetPort": ports.LOGIN_SSH}
     if service.node_port is not None:
@@ -80,27 +79,20 @@ def build_service(cluster: Cluster) -> Manifest:
     spec: Manifest = {"type": service.type, "selector": selector(cluster.name, "login"), "ports": [port]}
     if service.source_ranges:
         spec["loadBalancerSourceRanges"] = [*service.source_ranges]
-    annotations = {**service.annotations, **SKIP_AWAIT}
-    about = metadata(object_name(cluster.name, "login"), cluster.namespace, labels(cluster.name, "login"), annotations)
+    about = component_metadata(cluster.name, cluster.namespace, "login", {**service.annotations, **SKIP_AWAIT})
     return {"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": spec}
 
 
 def build_settings(cluster: Cluster) -> Manifest:
-    """What sessions read at login. Under a fixed name and mutable: a change counts from the next login, and ends nobody's session."""
+    """The settings of sessions. The ConfigMap is mutable: a change takes effect at the next login, and ends no session."""
     name = object_name(cluster.name, "login-settings")
     return config_map(name, cluster.namespace, labels(cluster.name, "login"), login.render(cluster))
 
 
 def build_deployment(cluster: Cluster, pods: PodDefaults) -> Manifest:
-    """The Deployment of the login pods: a new pod is ready before an old pod goes."""
-    spec: Manifest = {
-        "replicas": cluster.login.replicas,
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
-        "selector": {"matchLabels": selector(cluster.name, "login")},
-        "template": pod_template(pods, "login", _pod(cluster, pods)),
-    }
-    about = metadata(object_name(cluster.name, "login"), cluster.namespace, labels(cluster.name, "login"))
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": about, "spec": spec}
+    """The Deployment of the login pods: a new pod is ready before an old one stops."""
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
+    return deployment(pods, "login", _pod(cluster, pods), replicas=cluster.login.replicas, strategy=strategy)
 
 
 def _pod(cluster: Cluster, pods: PodDefaults) -> Manifest:
@@ -122,7 +114,7 @@ def _pod(cluster: Cluster, pods: PodDefaults) -> Manifest:
         ],
         {variables.DRAIN_GRACE_S: str(drain_grace_s), **({variables.HOME_KEYS: "1"} if cluster.login.home_keys else {})},
         requests=("50m", "128Mi"),
-        limit="",  # its memory is that of its users' sessions, which have limits each
+        limit="",  # sessions need the memory, and each has its own limit
         command=daemon_command("login"),
         workingDir=paths.PACKAGES,
         ports=[{"name": "ssh", "containerPort": ports.LOGIN_SSH}],
@@ -131,7 +123,7 @@ def _pod(cluster: Cluster, pods: PodDefaults) -> Manifest:
         readinessProbe=exec_probe("bash", "-c", f"[[ $(ss -Hltn 'sport = :{ports.LOGIN_SSH}') ]]", periodSeconds=3),
     )
     return {
-        # What users see in their prompt: all replicas are one machine to them.
+        # Users see it in their prompt: all replicas look like one machine.
         "hostname": object_name(cluster.name, "login"),
         "securityContext": LOW_PORTS_ARE_ROOTS,
         "terminationGracePeriodSeconds": drain_grace_s + _LEAVE_S,
@@ -143,8 +135,8 @@ def _pod(cluster: Cluster, pods: PodDefaults) -> Manifest:
                 "labelSelector": {"matchLabels": selector(cluster.name, "login")},
             }
         ],
-        # A job's AllocNode is the name of the address that the user's credential came from. Pods share no name in DNS, and have none
-        # while they are not ready; the Service's address has its name in every cluster DNS, at all times.
+        # A job's AllocNode is the DNS name of the address in the user's credential. Pods have no common name, and none while they are not
+        # ready; the Service's address always has its name in every cluster DNS.
         "initContainers": [munged(pods, origin=f"{object_name(cluster.name, 'login')}.{cluster.namespace}.svc")],
         "containers": [sshd],
         "volumes": [
@@ -160,7 +152,7 @@ def _pod(cluster: Cluster, pods: PodDefaults) -> Manifest:
 
 
 _SSHD_CONTEXT: Manifest = {
-    # sshd starts as root, becomes the user who logs in, and keeps its unprivileged part in an empty root. Homes are made and given away.
+    # sshd starts as root, becomes the user who logs in, and keeps its unprivileged part in an empty root. Homes are created and chowned.
     "runAsUser": 0,
     "allowPrivilegeEscalation": False,
     "capabilities": {
@@ -171,7 +163,7 @@ _SSHD_CONTEXT: Manifest = {
 }
 
 _ADMINS = ["FSETID", "SETFCAP", "SETPCAP"]
-"""What installing packages takes on top, and what binds sessions to fewer capabilities than the pod has."""
+"""More capabilities, to install packages, and to give sessions fewer capabilities than the pod has."""
 
 
 def _security_context(has_root: bool, has_admins: bool) -> Manifest:

@@ -1,6 +1,6 @@
-"""Mail about jobs: a container beside slurmctld that sends what slurmctld leaves on its disk. Alone it has the relay's credentials.
+"""Mail about jobs: a container beside slurmctld that sends the mails on slurmctld's disk. Only it has the relay's credentials.
 
-A change of the relay restarts slurmctld's pod; a change of the Secrets takes effect without.
+A change of the relay restarts slurmctld's pod; a change of the Secrets does not.
 """
 
 from components.labels import Manifest
@@ -26,7 +26,7 @@ def build_settings(smtp: Smtp) -> Settings:
 
 
 def build_mail(pods: PodDefaults, smtp: Smtp, state: Manifest) -> Manifest:
-    """The container that sends. `state` is the mount of slurmctld's disk, where the mails wait."""
+    """The container that sends mails. `state` is the mount of slurmctld's disk, where they wait."""
     mounts = [
         state,
         *([mount("mail-credentials", _CREDENTIALS_PATH, read_only=True)] if smtp.credentials_secret is not None else []),

@@ -1,11 +1,9 @@
-"""The collector of one cluster's metrics: one pod that asks slurmctld and slurmdbd, and serves Prometheus. What it does is in
-programs/metrics; who scrapes it is not known here.
-"""
+"""The collector of one cluster's metrics (programs/metrics): one pod that reads slurmctld and slurmdbd, for any Prometheus."""
 
 import pulumi
 
 from components import network
-from components.labels import Manifest, labels, metadata, object_name, selector, slurm_config_name
+from components.labels import Manifest, object_name, slurm_config_name
 from components.objects import declare
 from components.pods import (
     MUNGE_SOCKET,
@@ -19,12 +17,12 @@ from components.pods import (
     mount,
     munge_volumes,
     munged,
-    pod_template,
     program_command,
     program_mounts,
     program_volumes,
     service,
 )
+from components.workloads import deployment
 from configs.models.cluster import Cluster
 from configs.models.health_checks import HealthCheck, looks_at
 from configs.models.monitoring import Monitoring
@@ -36,7 +34,7 @@ from slurm.retelling import unknown_after_s
 COMPONENT = "metrics"
 """Tail of its objects' names, and name of its port: `<cluster>-metrics`."""
 _MEMORY = "512Mi"
-"""Many times what the collector and squeue take for 5,000 nodes and 50,000 jobs."""
+"""Many times what the collector and squeue need for 5,000 nodes and 50,000 jobs."""
 
 
 def build_settings(cluster: Cluster, monitoring: Monitoring) -> Settings:
@@ -59,7 +57,7 @@ def _told_again(cluster: Cluster, check: HealthCheck) -> str:
 
 
 class Metrics(pulumi.ComponentResource):
-    """The collector and its Service. A change of anything here rolls this pod and no other, and its counters start at 0."""
+    """The collector and its Service. A change rolls only this pod, and its counters start at 0."""
 
     address: pulumi.Output[str]
     """Host and port of the metrics inside the Kubernetes cluster."""
@@ -78,7 +76,7 @@ class Metrics(pulumi.ComponentResource):
 
 
 def build_network_policy(pods: PodDefaults, settings: Settings) -> Manifest:
-    """Out: names, slurmctld with the collector of checks beside it, and slurmdbd."""
+    """Egress to DNS, slurmctld, the collector of checks beside it, and slurmdbd."""
     cluster = pods["cluster"]
     slurmctld = [ports.SLURMCTLD, ports.CHECKS]
     slurmdbd = [network.egress_to(cluster, "slurmdbd", ports.SLURMDBD)] if settings.accounting else []
@@ -86,15 +84,8 @@ def build_network_policy(pods: PodDefaults, settings: Settings) -> Manifest:
 
 
 def build_deployment(pods: PodDefaults, settings: Settings) -> Manifest:
-    """The Deployment: one replica, as two would ask Slurm twice and count each job twice. So the old pod goes first."""
-    cluster = pods["cluster"]
-    spec: Manifest = {
-        "replicas": 1,
-        "strategy": {"type": "Recreate"},
-        "selector": {"matchLabels": selector(cluster, COMPONENT)},
-        "template": pod_template(pods, COMPONENT, _pod(pods, settings)),
-    }
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": _about(pods), "spec": spec}
+    """The Deployment: one replica, and the old pod stops first, as two would ask Slurm twice and count each job twice."""
+    return deployment(pods, COMPONENT, _pod(pods, settings), strategy={"type": "Recreate"})
 
 
 def _pod(pods: PodDefaults, settings: Settings) -> Manifest:
@@ -109,7 +100,7 @@ def _pod(pods: PodDefaults, settings: Settings) -> Manifest:
         command=program_command("metrics", to_json(settings)),
         workingDir=paths.PACKAGES,
         ports=[{"name": COMPONENT, "containerPort": ports.METRICS}],
-        # SlurmUser: where PrivateData hides jobs, others do not see all of them.
+        # SlurmUser: if PrivateData hides jobs, others do not see all of them.
         securityContext=confined(SLURM_UID),
         startupProbe=http_probe(ports.PROBE, "/healthz", periodSeconds=1, failureThreshold=60),
         livenessProbe=http_probe(ports.PROBE, "/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
@@ -125,7 +116,3 @@ def _pod(pods: PodDefaults, settings: Settings) -> Manifest:
             *munge_volumes(pods),
         ],
     }
-
-
-def _about(pods: PodDefaults) -> Manifest:
-    return metadata(object_name(pods["cluster"], COMPONENT), pods["namespace"], labels(pods["cluster"], COMPONENT))

@@ -1,4 +1,4 @@
-"""The munge key of a cluster. Only munged sidecars and workers mount it, in workers for root alone; other daemons see a socket."""
+"""The munge key of a cluster. Only munged sidecars and workers mount it, in workers only for root; other daemons use a socket."""
 
 import pulumi
 

@@ -1,13 +1,13 @@
 """Who may connect to which port: one table, of which the network policies are made. docs/explain/security.md has it for people.
 
-A policy says who may come in, never who may not. So a port that somebody needs whose address is not known is open to all: users' commands,
-the API server's proxy. The kubelet is always let in to the pods of its node, so the ports of probes are open to nobody. Policies add up: a
-site lets others in by a policy of its own. Many clusters enforce none: listeners have bounds of their own (slurm/listen).
+A policy can only allow. So a port is open to all if a client's address is unknown: users' commands, the API server's proxy. The kubelet can
+always reach the pods of its node, so the ports of probes are closed. Policies add up: a site can allow more with its own policy. Many
+clusters enforce none, so listeners have their own limits (slurm/listen).
 """
 
 from collections.abc import Mapping, Sequence
 
-from components.labels import Manifest, labels, metadata, object_name, selector
+from components.labels import Manifest, component_metadata, selector
 from components.pods import PodDefaults
 from names import ports
 from names.labels import COMPONENT
@@ -16,7 +16,7 @@ USERS = ("login", "slurmd")
 """Components in whose pods users run programs."""
 EVERYBODY = ("everybody",)
 NOT_USERS = ("all pods but those of users",)
-"""Of all namespaces: a Prometheus may be anywhere."""
+"""In all namespaces: a Prometheus may be anywhere."""
 
 CALLERS: Mapping[str, Mapping[int, tuple[str, ...]]] = {
     "slurmctld": {ports.SLURMCTLD: EVERYBODY, ports.CONFIG_SYNC: ("nodeset-controller",), ports.CHECKS: ("metrics", "slurmd")},
@@ -29,30 +29,36 @@ CALLERS: Mapping[str, Mapping[int, tuple[str, ...]]] = {
     "metrics": {ports.METRICS: NOT_USERS},
     "page": {ports.CONTROLLER: EVERYBODY},
 }
-"""By component and port: components of the same cluster, or one of the two above."""
+"""By component and port: components of the same cluster, or one of the two values above."""
 
 
 def policy(pods: PodDefaults, component: str, egress: Sequence[Manifest] | None = None) -> Manifest:
-    """The NetworkPolicy `<cluster>-<component>`. Without `egress`, what the pods reach is not limited."""
+    """The NetworkPolicy of a component in CALLERS. Without `egress`, the pods may connect to anything."""
     cluster = pods["cluster"]
-    spec: Manifest = {
-        "podSelector": {"matchLabels": selector(cluster, component)},
-        "policyTypes": ["Ingress"],
-        "ingress": [{**_sources(cluster, callers), "ports": [port(number)]} for number, callers in CALLERS[component].items()],
-    }
+    ingress = [{**_sources(cluster, callers), "ports": [port(number)]} for number, callers in CALLERS[component].items()]
+    return build_policy(cluster, pods["namespace"], component, ingress, egress)
+
+
+def build_policy(
+    cluster: str, namespace: str, component: str, ingress: Sequence[Manifest] | None, egress: Sequence[Manifest] | None = None
+) -> Manifest:
+    """The NetworkPolicy `<cluster>-<component>`. Without `ingress`, nothing may connect to the pods."""
+    spec: Manifest = {"podSelector": {"matchLabels": selector(cluster, component)}, "policyTypes": ["Ingress"]}
+    if ingress is not None:
+        spec["ingress"] = [*ingress]
     if egress is not None:
         spec |= {"policyTypes": ["Ingress", "Egress"], "egress": [*egress]}
-    about = metadata(object_name(cluster, component), pods["namespace"], labels(cluster, component))
+    about = component_metadata(cluster, namespace, component)
     return {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": about, "spec": spec}
 
 
 def egress_to(cluster: str, component: str, *ports: int) -> Manifest:
-    """What lets a program reach ports of another component of the cluster."""
-    return {"to": [{"podSelector": {"matchLabels": selector(cluster, component)}}], "ports": [port(each) for each in ports]}
+    """The egress rule to ports of another component of the cluster."""
+    return {"to": [{"podSelector": {"matchLabels": selector(cluster, component)}}], "ports": [port(number) for number in ports]}
 
 
 NAMES: Manifest = {"ports": [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]}
-"""What lets a program ask for names."""
+"""The egress rule to DNS."""
 
 
 def port(number: int) -> Manifest:
@@ -63,6 +69,6 @@ def _sources(cluster: str, callers: tuple[str, ...]) -> Manifest:
     if callers == EVERYBODY:
         return {}
     if callers == NOT_USERS:
-        others = {"matchExpressions": [{"key": COMPONENT, "operator": "NotIn", "values": [*USERS]}]}
-        return {"from": [{"namespaceSelector": {}, "podSelector": others}]}
-    return {"from": [{"podSelector": {"matchLabels": selector(cluster, each)}} for each in callers]}
+        not_users = {"matchExpressions": [{"key": COMPONENT, "operator": "NotIn", "values": [*USERS]}]}
+        return {"from": [{"namespaceSelector": {}, "podSelector": not_users}]}
+    return {"from": [{"podSelector": {"matchLabels": selector(cluster, caller)}} for caller in callers]}

@@ -1,13 +1,14 @@
-"""An NFS server in the cluster, for those without a shared file system: nfs-ganesha in user space, on one disk.
+"""An NFS server in the cluster, for users without a shared file system: nfs-ganesha in user space, on one disk.
 
-The stack file gives the Service's address: nodes mount by it, and their resolvers do not know the cluster's names.
-configs/render/nfs_server.py renders the exports.
+The stack file sets the Service's address, as nodes mount from it and cannot resolve the cluster's names. configs/render/nfs_server.py
+renders the exports.
 """
 
 import pulumi
 
+from components import network
 from components.claims import claim_retention, claim_template
-from components.labels import Manifest, labels, metadata, object_name, selector
+from components.labels import Manifest, labels, object_name
 from components.objects import CLAIMS, config_map, content_name, declare
 from components.pods import (
     DAEMON_MEMORY,
@@ -17,7 +18,6 @@ from components.pods import (
     empty_volume,
     lost_node_tolerations,
     mount,
-    pod_template,
     program_command,
     program_mounts,
     program_volumes,
@@ -26,6 +26,7 @@ from components.pods import (
     tcp_probe,
 )
 from components.users import users_name
+from components.workloads import stateful_set
 from configs.models.cluster import Cluster
 from configs.models.nfs_server import NfsServer as NfsServerConfig
 from configs.render import nfs_server
@@ -35,15 +36,15 @@ from programs.nfs_server.settings import Folder, to_text
 
 COMPONENT = "nfs"
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "SETGID", "SETUID")
-"""It serves as the requesting user (SETUID, SETGID), files of any owner, and finds them by handle: open_by_handle_at(2) wants
+"""It serves as the requesting user (SETUID, SETGID), files of any owner, and opens them by handle: open_by_handle_at(2) needs
 DAC_READ_SEARCH."""
 
 
 class NfsServer(pulumi.ComponentResource):
-    """nfs-ganesha, one pod on one disk. A change of its exports restarts it: its clients wait for seconds and lose nothing."""
+    """nfs-ganesha, one pod on one disk. A change of its exports restarts it: clients wait for seconds and lose nothing."""
 
     address: pulumi.Output[str]
-    """Where nodes mount from."""
+    """The address that nodes mount from."""
 
     def __init__(
         self, name: str, cluster: Cluster, pods: PodDefaults, server: NfsServerConfig, opts: pulumi.ResourceOptions | None = None
@@ -61,35 +62,25 @@ class NfsServer(pulumi.ComponentResource):
 
 
 def build_config(cluster: Cluster) -> Manifest:
-    """The ConfigMap with ganesha.conf, under a fixed name."""
+    """The ConfigMap with ganesha.conf; its name is fixed."""
     files = {"ganesha.conf": nfs_server.render(cluster)}
     return config_map(_config_name(cluster.name), cluster.namespace, labels(cluster.name, COMPONENT), files)
 
 
 def build_service(pods: PodDefaults, server: NfsServerConfig) -> Manifest:
-    """The Service at the address of the stack file, so that a node reconnects to the same address."""
+    """The Service with the address in the stack file, so that a node reconnects to the same address."""
     return service(pods, COMPONENT, ports.NFS, clusterIP=server.cluster_ip)
 
 
 def build_network_policy(pods: PodDefaults, server: NfsServerConfig) -> Manifest:
-    """In: NFS, from the nodes' networks where they are known. Out: nothing."""
-    sources: Manifest = {"from": [{"ipBlock": {"cidr": network}} for network in server.networks]} if server.networks else {}
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": metadata(object_name(pods["cluster"], COMPONENT), pods["namespace"], labels(pods["cluster"], COMPONENT)),
-        "spec": {
-            "podSelector": {"matchLabels": selector(pods["cluster"], COMPONENT)},
-            "policyTypes": ["Ingress", "Egress"],
-            "ingress": [{"ports": [{"port": ports.NFS, "protocol": "TCP"}], **sources}],
-            "egress": [],
-        },
-    }
+    """Ingress of NFS, only from the nodes' networks if they are declared; no egress."""
+    sources: Manifest = {"from": [{"ipBlock": {"cidr": cidr}} for cidr in server.networks]} if server.networks else {}
+    ingress = [{"ports": [network.port(ports.NFS)], **sources}]
+    return network.build_policy(pods["cluster"], pods["namespace"], COMPONENT, ingress, egress=[])
 
 
 def build_server(cluster: Cluster, pods: PodDefaults, server: NfsServerConfig) -> Manifest:
-    """The StatefulSet: one replica, so the pod's name, by which clients are remembered, is always `<cluster>-nfs-0`."""
-    name = object_name(cluster.name, COMPONENT)
+    """The StatefulSet: one replica, so the pod's name is always `<cluster>-nfs-0`. ganesha stores its clients under that name."""
     ganesha = container(
         pods,
         COMPONENT,
@@ -110,7 +101,7 @@ def build_server(cluster: Cluster, pods: PodDefaults, server: NfsServerConfig) -
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"], "add": [*CAPABILITIES]},
-            # containerd's own profile gives name_to_handle_at to those with SYS_ADMIN only. Source: its contrib/seccomp/seccomp_default.go.
+            # containerd's default profile allows name_to_handle_at only with SYS_ADMIN. Source: its contrib/seccomp/seccomp_default.go.
             "seccompProfile": {"type": "Unconfined"},
         },
         startupProbe=tcp_probe(ports.NFS, periodSeconds=1, failureThreshold=300),
@@ -126,17 +117,15 @@ def build_server(cluster: Cluster, pods: PodDefaults, server: NfsServerConfig) -
             *(empty_volume("run"), empty_volume("tmp"), *program_volumes(pods, "nfs_server")),
         ],
     }
-    spec: Manifest = {
-        "replicas": 1,
-        "serviceName": name,
-        "selector": {"matchLabels": selector(cluster.name, COMPONENT)},
-        # A restart is how changed exports are taken over; the annotation causes the restart.
-        "template": pod_template(pods, COMPONENT, pod, annotations={CONFIG: content_name(COMPONENT, {"conf": nfs_server.render(cluster)})}),
-        "volumeClaimTemplates": [claim_template("data", server)],
-        "persistentVolumeClaimRetentionPolicy": claim_retention(cluster.deletion_protection),
-    }
-    about = metadata(name, cluster.namespace, labels(cluster.name, COMPONENT))
-    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": about, "spec": spec}
+    return stateful_set(
+        pods,
+        COMPONENT,
+        pod,
+        # A restart applies changed exports; the annotation causes the restart.
+        {CONFIG: content_name(COMPONENT, {"conf": nfs_server.render(cluster)})},
+        volumeClaimTemplates=[claim_template("data", server)],
+        persistentVolumeClaimRetentionPolicy=claim_retention(cluster.deletion_protection),
+    )
 
 
 def _config_name(cluster: str) -> str:

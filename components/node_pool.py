@@ -1,7 +1,7 @@
-"""One pool of machines: nodes that are in the Kubernetes cluster already, which are looked for, or a managed node group of EKS.
+"""One pool of machines: existing nodes of the Kubernetes cluster, which a Job checks, or a managed node group of EKS.
 
-Builders are pure. AWS is imported only for a pool of EKS. What Kubernetes needs to run GPU pods (RuntimeClass, NVIDIA's operator) is in
-`gpu_runtime`; the EFA device plugin or driver is the Kubernetes cluster's own matter.
+Builders are pure. AWS is imported only for a pool of EKS. `gpu_runtime` and `kinds` have what GPU pods need in Kubernetes. The EFA device
+plugin or driver must be installed in the Kubernetes cluster.
 """
 
 import json
@@ -11,6 +11,7 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from components.api_programs import bound_role
 from components.labels import Manifest, labels, metadata, object_name, outside_name
 from components.objects import content_name
 from components.pods import PodDefaults, confined, container, pod_template, program_command, program_mounts, program_volumes
@@ -28,12 +29,12 @@ _EFFECTS = {"NoSchedule": "NO_SCHEDULE", "PreferNoSchedule": "PREFER_NO_SCHEDULE
 
 
 def node_selector(pool: NodePool) -> dict[str, str]:
-    """Labels of the pool's Kubernetes nodes, for pods that are to run there."""
+    """Labels of the pool's Kubernetes nodes, for pods that must run there."""
     return dict(pool.existing.labels) if pool.existing else {POOL: pool.name}
 
 
 def gpu_resource(pool: NodePool) -> str:
-    """What Kubernetes calls the pool's GPUs, for instance `nvidia.com/gpu`."""
+    """Kubernetes' resource name of the pool's GPUs, for instance `nvidia.com/gpu`."""
     gpus = machine_of(pool).gpus
     return pool.existing.gpu_resource if pool.existing else f"{gpus.vendor if gpus else 'nvidia'}.com/gpu"
 
@@ -41,21 +42,21 @@ def gpu_resource(pool: NodePool) -> str:
 class GpuNodePool(pulumi.ComponentResource):
     """Machines for node sets.
 
-    `existing`: a Job looks for the nodes and fails the deployment with a line that says what is missing; it runs again when the
-    expectation changes. `eks`: a node group with its launch template. A new machine type or disk makes EKS replace the machines; it
-    first evicts their pods, which workers do not allow, so drain the node sets before. Another cluster, role, subnet, image type or
-    capacity type replaces the group.
+    `existing`: a Job looks for the nodes, and fails the deployment with a line about what is missing. It runs again if the expectation
+    changes. `eks`: a node group with its launch template. A new machine type or disk makes EKS replace the machines. EKS first evicts
+    their pods, which workers do not allow, so drain the node sets before. Another cluster, role, subnet, image type or capacity type
+    replaces the group.
     """
 
     pool: pulumi.Output[str]
-    """Name of the pool. Known once its nodes have been found, or its node group made."""
+    """Name of the pool. Known once its nodes are found or its node group is created."""
 
     def __init__(self, name: str, cluster: Cluster, pods: PodDefaults, pool: NodePool, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:GpuNodePool", name, {}, opts)
         if pool.existing is not None:
             last = self._look_for(cluster, pods, pool, pool.existing)
         else:
-            assert pool.eks is not None  # the rules refuse a pool that is neither
+            assert pool.eks is not None  # the config's rules require one of the two
             last = self._make_eks(name, cluster.name, pool, pool.eks)
         self.pool = last.urn.apply(lambda _: pool.name)
         self.register_outputs({"pool": self.pool})
@@ -78,7 +79,7 @@ class GpuNodePool(pulumi.ComponentResource):
         return kubernetes.batch.v1.Job(job["metadata"]["name"], metadata=job["metadata"], spec=job["spec"], opts=after)
 
     def _make_eks(self, name: str, cluster: str, pool: NodePool, eks: EksNodes) -> pulumi.CustomResource:
-        # Here, so that no other pool needs the AWS provider.
+        # Imported here, so that other pools do not need the AWS provider.
         from pulumi_aws import ec2
         from pulumi_aws import eks as aws_eks
 
@@ -91,36 +92,27 @@ class GpuNodePool(pulumi.ComponentResource):
 
 
 def build_pool_check(cluster: Cluster, pods: PodDefaults, pool: NodePool, existing: ExistingNodes) -> list[Manifest]:
-    """The Job that looks for nodes, after the rights it needs: ServiceAccount, ClusterRole, ClusterRoleBinding, Job.
+    """The Job that looks for nodes, after its rights: ServiceAccount, ClusterRole, ClusterRoleBinding, Job.
 
-    A Job cannot be changed, so its name is a hash of all that it is: a changed expectation, program or image makes another Job.
+    A Job is immutable, so its name contains a hash of its spec: a changed expectation, program or image makes another Job.
     """
-    name = object_name(cluster.name, f"pool-{pool.name}")
-    about = labels(cluster.name, "pool-check")
-    # Cluster roles have no namespace, so their name holds it.
-    rights = {"name": outside_name(pods["namespace"], name), "labels": about}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": rights["name"]}
-    subject = {"kind": "ServiceAccount", "name": name, "namespace": pods["namespace"]}
+    component = f"pool-{pool.name}"
+    name, object_labels = object_name(cluster.name, component), labels(cluster.name, "pool-check")
+    # A ClusterRole has no namespace, so its name contains it.
+    role = {"name": outside_name(pods["namespace"], name), "labels": object_labels}
     spec = _pool_check_spec(pods, expected_nodes(cluster, pool, existing), name)
     job_name = content_name(name, {"spec": json.dumps(spec, sort_keys=True)})
-    # A Job that failed is made again by the next deployment.
-    again = {"pulumi.com/replaceUnready": "true"}
+    # The next deployment recreates a failed Job.
+    recreated = {"pulumi.com/replaceUnready": "true"}
     return [
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(name, pods["namespace"], about)},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(name, pods["namespace"], object_labels)},
+        *bound_role(pods, component, "ClusterRole", role, [{"group": "", "resource": "nodes", "verbs": ["list"]}]),
         {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRole",
-            "metadata": rights,
-            "rules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}],
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": metadata(job_name, pods["namespace"], object_labels, recreated),
+            "spec": spec,
         },
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": rights,
-            "roleRef": role,
-            "subjects": [subject],
-        },
-        {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata(job_name, pods["namespace"], about, again), "spec": spec},
     ]
 
 
@@ -133,7 +125,7 @@ def expected_nodes(cluster: Cluster, pool: NodePool, existing: ExistingNodes) ->
         taints=tuple(Taint(taint.key, taint.value, taint.effect) for taint in existing.taints),
         count=existing.count,
         gpu_resource=existing.gpu_resource,
-        # As many as one node of a set needs; a machine may hold more.
+        # As many as one node of a set needs; a machine may have more.
         gpus=max(gpu_counts, default=0),
         wait_s=_WAIT_S,
     )
@@ -161,7 +153,7 @@ def _pool_check_spec(pods: PodDefaults, expected: ExpectedNodes, account: str) -
 
 
 def build_network_interfaces(efa_cards: Sequence[int], security_group_ids: Sequence[str]) -> list[dict[str, Any]]:
-    """An Ethernet interface for the machine's address, and one EFA-only interface a card, which takes no address.
+    """An Ethernet interface for the machine's address, and one EFA-only interface without an address for each card.
 
     Card 0 has its Ethernet at device 0 and its EFA at device 1, every other card its EFA at device 0. Source: EC2 user guide, "Maximize
     network bandwidth on instances with multiple network cards". Without groups EKS puts all interfaces into the cluster's own security
@@ -170,18 +162,18 @@ def build_network_interfaces(efa_cards: Sequence[int], security_group_ids: Seque
     ethernet = {"network_card_index": 0, "device_index": 0, "interface_type": "interface"}
     fabric = [{"network_card_index": card, "device_index": 0 if card else 1, "interface_type": "efa-only"} for card in efa_cards]
     groups = {"security_groups": list(security_group_ids)} if security_group_ids else {}
-    return [{**each, "delete_on_termination": "true", **groups} for each in [ethernet, *fabric]]
+    return [{**interface, "delete_on_termination": "true", **groups} for interface in [ethernet, *fabric]]
 
 
 def build_launch_template(
     name: str, cluster: str, pool: NodePool, eks: EksNodes, placement_group: pulumi.Input[str] | None
 ) -> dict[str, Any]:
-    """Arguments of the launch template. No user data and no image: EKS chooses the image and joins it to the cluster by itself.
+    """Arguments of the launch template. It has no user data and no image: EKS chooses the image and joins machines to the cluster.
 
-    Source: EKS user guide, "Customize managed nodes with launch templates" (what may stand where; hop limit 2 lets pods reach the
-    metadata service) and "Create a managed node group with Capacity Blocks for ML" (market type, reservation and machine type in here).
+    Source: EKS user guide, "Customize managed nodes with launch templates" (which fields are allowed; hop limit 2 lets pods reach the
+    metadata service) and "Create a managed node group with Capacity Blocks for ML" (market type, reservation and machine type).
     """
-    device = next((each for system, each in _ROOT_DEVICES.items() if eks.ami_type.startswith(system)), "/dev/xvda")
+    device = next((device_name for system, device_name in _ROOT_DEVICES.items() if eks.ami_type.startswith(system)), "/dev/xvda")
     machine = machine_of(pool)
     disk = {"volume_size": eks.disk_gib, "volume_type": "gp3", "encrypted": "true", "delete_on_termination": "true"}
     tags = {"Name": name, CLUSTER: cluster}
@@ -208,8 +200,8 @@ def build_launch_template(
 
 
 def build_node_group(pool: NodePool, eks: EksNodes) -> dict[str, Any]:
-    """Arguments of the node group, its launch template aside, which holds machine type and disk. Its name is left to Pulumi, because a
-    replacement is made before the old group goes."""
+    """Arguments of the node group, except its launch template, which has machine type and disk. Pulumi chooses its name, as a replacement
+    is created before the old group is deleted."""
     desired = eks.min if eks.desired is None else eks.desired
     return {
         "cluster_name": eks.cluster_name,
@@ -221,6 +213,6 @@ def build_node_group(pool: NodePool, eks: EksNodes) -> dict[str, Any]:
         "labels": {**eks.labels, POOL: pool.name},
         "taints": [{"key": taint.key, "value": taint.value, "effect": _EFFECTS[taint.effect]} for taint in eks.taints],
         "update_config": {"max_unavailable": 1},
-        # The number itself is the autoscaler's, and its changes are ignored: the tag tells a preview of them.
+        # The autoscaler owns the number, so its changes are ignored. The tag shows them to previews.
         "tags": {annotations.DESIRED: str(desired)},
     }

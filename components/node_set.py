@@ -1,8 +1,8 @@
-"""One set of Slurm nodes as an object of the kind NodeSet: how many, and the whole pod that each is made from. The NodeSet controller makes
-the pods, their claims and their disruption budget; slurm.conf, rendered elsewhere, lists the nodes that exist in Slurm.
+"""One set of Slurm nodes as a NodeSet object: their number and the template of their pods. The NodeSet controller makes the pods, their
+claims and their disruption budget; slurm.conf lists the nodes that exist in Slurm.
 
-Unknown is busy: nothing here restarts or evicts a worker. A changed pod reaches a node when the controller has drained it, and a pod that
-is deleted by others drains its Slurm node and waits for its jobs.
+Unknown is busy: nothing here restarts or evicts a worker. The controller drains a node before it replaces its pod, and a pod that others
+delete drains its Slurm node and waits for its jobs.
 """
 
 import math
@@ -58,33 +58,33 @@ TMP_PATH = shared_root.TMP
 CONTAINERS_PATH = shared_root.CONTAINERS
 """Private /tmp folders of jobs."""
 SPOOL_PATH = shared_root.SPOOL
-"""slurmd's own folder on a node: state, scripts of running jobs."""
+"""slurmd's folder on a node: state, scripts of running jobs."""
 SSH_PORT = 22
-"""Of sshd on workers: the usual port, so that `ssh -J LOGIN NODE` from outside needs no port."""
+"""sshd on workers has the usual port, so that `ssh -J LOGIN NODE` from outside needs none."""
 _STOP_S = 30
-"""Seconds that slurmd gets to stop, on top of what its jobs get."""
+"""Time for slurmd to stop, on top of the time for its jobs."""
 _PULL_S = 300
-"""Seconds on top of Slurm's own limit that a deployment waits for a set: the controller's part, and a first pull of the image."""
+"""How long a deployment waits for a set, on top of Slurm's own limit: for the controller and a first pull of the image."""
 _SLURMD_MIB = 256
-"""Memory of a worker pod beside what Slurm gives to jobs: slurmd and its steps, in MiB."""
+"""Memory of a worker pod for slurmd and its steps, on top of the memory for jobs."""
 _CPU_SHARE = 0.9
-"""CPU that a worker pod requests of what Slurm hands out; the rest is for what Kubernetes itself runs on the machine."""
+"""Share of Slurm's CPUs that a worker pod requests; the rest is for Kubernetes' own pods on the machine."""
 
 
 class NodeSetComponent(pulumi.ComponentResource):
-    """Slurm workers: pod name = host name = Slurm node name. A change of the pod reaches each node when it is drained; the set's own name
-    and cluster never change in place."""
+    """Slurm workers: pod name = host name = Slurm node name. A change of the pod reaches each node when it is drained; the set's name and
+    cluster never change in place."""
 
     name: pulumi.Output[str]
     """Name of the NodeSet object."""
     node_names: pulumi.Output[str]
-    """The Slurm nodes as a range, for instance `gpu-[0-7]`; of an elastic set, all that there can be."""
+    """The Slurm nodes as a range, for instance `gpu-[0-7]`; for an elastic set, with all nodes that it can have."""
 
     def __init__(
         self, name: str, cluster: Cluster, pods: PodDefaults, node_set: NodeSet, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("slipway:index:NodeSet", name, {}, opts)
-        # Without wait_for_drains the controller deletes a set that leaves the list of declared sets, and the engine only forgets it.
+        # Without wait_for_drains, the controller deletes a set that leaves the list of declared sets, and the engine only forgets it.
         forgotten = pulumi.ResourceOptions(parent=self, retain_on_delete=not cluster.kubernetes.wait_for_drains)
         declare(build_node_set(cluster, pods, node_set), forgotten, name=object_name(cluster.name, node_set.name))
         self.name = pulumi.Output.from_input(node_set.name)
@@ -98,26 +98,26 @@ def node_range(name: str, size: int) -> str:
 
 
 def _topology(topology: Topology) -> Manifest:
-    """A topology as the NodeSet controller places nodes by it."""
+    """A topology in the NodeSet object, by which the controller places nodes."""
     blocks = {"blocks": topology.block.count} if topology.block is not None else {}
     return {"name": topology.name, "labels": list(topology.labels), **blocks}
 
 
 def build_node_set(cluster: Cluster, pods: PodDefaults, node_set: NodeSet) -> Manifest:
-    """The NodeSet object. Counts are the only thing that grows with the number of nodes."""
+    """The NodeSet object. Its size does not depend on the number of nodes."""
     checks = [check.name for check in cluster.health_checks if looks_at(check, node_set)]
-    started = check_jobs(cluster, node_set)
-    first = node_set.checks_before_jobs
+    started_checks = check_jobs(cluster, node_set)
+    first_checks = node_set.checks_before_jobs
     resume_timeout_s = cluster.slurm.resume_timeout_s
     spec: Manifest = {
         "cluster": cluster.name,
         **({"min": node_set.min or 0, "max": node_set.max} if node_set.is_elastic else {"replicas": node_set.size or 0}),
         "ordinals": node_set.ordinals,
-        "template": pod_template(pods, "slurmd", _pod(cluster, pods, node_set), node_set.name, CHECKS_BEFORE_JOBS if first else None),
+        "template": pod_template(pods, "slurmd", _pod(cluster, pods, node_set), node_set.name, CHECKS_BEFORE_JOBS if first_checks else None),
         **controller_settings(node_set),
         "healthChecks": checks,
-        **({"checkJobs": list(started)} if started else {}),
-        **({"checksBeforeJobs": list(first)} if first else {}),
+        **({"checkJobs": list(started_checks)} if started_checks else {}),
+        **({"checksBeforeJobs": list(first_checks)} if first_checks else {}),
         "machineCauses": build_machine_causes(node_set, cluster.ec2 is not None),
         "resumeTimeoutSeconds": resume_timeout_s,
     }
@@ -128,23 +128,23 @@ def build_node_set(cluster: Cluster, pods: PodDefaults, node_set: NodeSet) -> Ma
         spec["features"] = list(node_set.features)
     if node_set.volume_claims:
         spec["volumeClaimTemplates"] = [claim_template(claim.name, claim) for claim in node_set.volume_claims]
-    about = {
-        # Ready is the controller's word: enough nodes are registered. One broken machine of a thousand fails no deployment.
+    object_annotations = {
+        # The controller sets Ready when enough nodes are registered, so one broken machine of a thousand fails no deployment.
         "pulumi.com/waitFor": "condition=Ready",
         "pulumi.com/timeoutSeconds": str(resume_timeout_s + _PULL_S),
-        # In the foreground Kubernetes would delete the pods first, at once, and the controller could not drain their nodes.
+        # In the foreground, Kubernetes would delete the pods first and at once, before the controller could drain their nodes.
         "pulumi.com/deletionPropagationPolicy": "background",
         **({} if cluster.kubernetes.wait_for_drains else {annotations.DECLARED_IN: declared_sets_name(cluster.name)}),
     }
-    meta = metadata(node_set.name, cluster.namespace, labels(cluster.name, "slurmd", node_set.name), about)
-    return {"apiVersion": crds.API_VERSION, "kind": "NodeSet", "metadata": meta, "spec": spec}
+    about = metadata(node_set.name, cluster.namespace, labels(cluster.name, "slurmd", node_set.name), object_annotations)
+    return {"apiVersion": crds.API_VERSION, "kind": "NodeSet", "metadata": about, "spec": spec}
 
 
 def _pod(cluster: Cluster, pods: PodDefaults, node_set: NodeSet) -> Manifest:
     pool = cluster.node_pool(node_set.pool)
     has_ssh, has_ldap = cluster.login.ssh_to_nodes, cluster.login.ldap is not None
     return {
-        # With the host name that the controller sets, the name of a node resolves before it is ready.
+        # With the host name from the controller, the name of a node resolves before it is ready.
         "subdomain": object_name(cluster.name, "slurmd"),
         "nodeSelector": node_selector(pool),
         "tolerations": [*tolerations(pool.taints), *_lost_machine_tolerations()],
@@ -153,7 +153,7 @@ def _pod(cluster: Cluster, pods: PodDefaults, node_set: NodeSet) -> Manifest:
         "securityContext": LOW_PORTS_ARE_ROOTS,
         "containers": [_slurmd(cluster, pods, node_set)],
         "volumes": [
-            # Users from LDAP are in a folder of the shared volume, which is there anyway.
+            # Users from LDAP are in a folder of the shared volume, which is always mounted.
             *([] if has_ldap else [config_volume("users", users_name(cluster.name))]),
             *(empty_volume("spool"), empty_volume("run"), empty_volume("shm", in_memory=True)),
             *program_volumes(pods, *_programs(cluster, node_set)),
@@ -170,22 +170,22 @@ def _pod(cluster: Cluster, pods: PodDefaults, node_set: NodeSet) -> Manifest:
 
 
 def _gpu_jobs_volume() -> Manifest:
-    """A folder of the machine: the exporter of its GPUs runs there, and not in this pod."""
+    """A folder of the machine, for the exporter of its GPUs, which runs outside this pod."""
     return {"name": "gpu-jobs", "hostPath": {"path": HOST_FOLDER, "type": "DirectoryOrCreate"}}
 
 
 def _simulates_exporter(cluster: Cluster, node_set: NodeSet) -> bool:
-    """True where the worker itself gives metrics of its simulated GPUs."""
+    """True if the worker itself serves metrics of its simulated GPUs."""
     return notes_gpu_jobs(cluster, node_set) and node_set.simulated_gpus
 
 
 def _has_exporter(cluster: Cluster, node_set: NodeSet) -> bool:
-    """True where real GPUs are, whose metrics are DCGM's."""
+    """True if there are real GPUs, whose metrics come from DCGM."""
     return notes_gpu_jobs(cluster, node_set) and not node_set.simulated_gpus
 
 
 _JOB_FOLDERS = {"tmp": TMP_PATH, "containers": CONTAINERS_PATH}
-"""What workers keep for jobs: their /tmp, and images of containers, whose files the kernel does not lay over those of a pod's own image."""
+"""Folders of workers for jobs: their /tmp, and images of containers, as the kernel cannot overlay the file system of a pod's own image."""
 
 
 def _programs(cluster: Cluster, node_set: NodeSet) -> tuple[str, ...]:
@@ -194,12 +194,12 @@ def _programs(cluster: Cluster, node_set: NodeSet) -> tuple[str, ...]:
 
 
 def _shares_disk(node_set: NodeSet, path: str) -> bool:
-    """True when a folder for jobs is on the machine's own disk, not on a disk that the set claims for it."""
+    """True if a folder for jobs is on the machine's disk, not on a claim of the set."""
     return all(claim.mount_path != path for claim in node_set.volume_claims)
 
 
 def _lost_machine_tolerations() -> list[Manifest]:
-    """For ever: jobs may still run on a machine that Kubernetes has lost, and only Slurm knows."""
+    """Tolerations for ever: jobs may still run on a machine that Kubernetes has lost, and only Slurm knows."""
     return [{"key": f"node.kubernetes.io/{reason}", "operator": "Exists", "effect": "NoExecute"} for reason in ("not-ready", "unreachable")]
 
 
@@ -243,18 +243,18 @@ def _slurmd(cluster: Cluster, pods: PodDefaults, node_set: NodeSet) -> Manifest:
         "resources": build_resources(cluster, node_set),
         "ports": [{"name": name, "containerPort": port} for name, port in container_ports],
         "terminationMessagePath": TERMINATION_LOG,
-        # Slurm makes cgroups, sets devices apart and starts jobs as their users.
+        # Slurm creates cgroups, restricts devices and starts jobs as their users.
         "securityContext": {"privileged": True},
         "lifecycle": {"preStop": {"exec": {"command": program_command("worker", module="stop")}}},
-        # No liveness probe: a restart of this container ends its jobs, so only slurmd's own end may cause one.
-        # slurmd listens within two seconds as a rule. A look before that fails: an event, two writes, and five seconds until the next look.
+        # No liveness probe: a restart of this container ends its jobs, so only the end of slurmd may cause one.
+        # slurmd usually listens within two seconds. An earlier probe fails, which costs an event, two writes and five seconds.
         "readinessProbe": tcp_probe(ports.SLURMD, initialDelaySeconds=2, periodSeconds=5),
     }
 
 
 def build_resources(cluster: Cluster, node_set: NodeSet) -> Manifest:
-    """Requests and limits of one node. Requests default to nearly all that Slurm gives to jobs. CPU has no limit: Slurm binds jobs to CPUs.
-    GPUs are equal in both, as Kubernetes requires for extended resources."""
+    """Requests and limits of one node. By default, it requests nearly all resources of its jobs. CPU has no limit, as Slurm binds jobs to
+    CPUs. GPUs are equal in both, as Kubernetes requires for extended resources."""
     shape, requested = shape_of(cluster, node_set), node_set.resources
     most_mib = shape.memory_mib + _SLURMD_MIB
     gpus = {gpu_resource(cluster.node_pool(node_set.pool)): str(shape.gpu_count)} if shape.gpu_count else {}

@@ -1,7 +1,7 @@
-"""News of jobs and nodes: a container beside slurmctld that tells webhooks and mail addresses. Alone it has the addresses of webhooks.
+"""News of jobs and nodes: a container beside slurmctld that posts to webhooks and sends mail. Only it has the URLs of webhooks.
 
-A change of filters restarts nothing: the kubelet brings the new settings within a minute. Another webhook is another Secret to mount, and
-restarts slurmctld's pod. A Secret that is missing keeps no pod from starting: its webhook is told once it is there.
+A change of filters restarts nothing: the kubelet updates the settings within a minute. A new webhook needs another Secret mounted, which
+restarts slurmctld's pod. A pod starts even if a Secret is missing; its webhook gets news once it exists.
 """
 
 from collections.abc import Iterable
@@ -25,37 +25,37 @@ from names import paths
 from programs.notify.settings import Receiver, to_json
 
 PROGRAMS = ("notify", "mail")
-"""What the container runs: the words about jobs, and the spool of mails, are in programs/mail."""
+"""Programs of the container: programs/mail has the texts about jobs and the spool of mails."""
 _SETTINGS_PATH = "/etc/slipway/notify-settings"
 _FILE = "receivers.json"
 _INTERVAL_S = 15
-"""Seconds between two readings of Slurm; one that is slow makes its own pause longer (slurm/ended.py)."""
+"""Seconds between two readings of Slurm; after a slow one, the pause is longer (slurm/ended.py)."""
 
 
 def build_receivers(receivers: Iterable[NewsReceiver]) -> list[Receiver]:
-    """The receivers in the form that the program reads."""
+    """The receivers in the program's settings."""
     return [
         Receiver(
-            name=each.name,
-            kind=each.kind,
-            to=each.to,
-            events=frozenset(each.events),
-            accounts=frozenset(each.accounts),
-            users=frozenset(each.users),
-            partitions=frozenset(each.partitions),
-            only_asked=each.only_asked,
+            name=receiver.name,
+            kind=receiver.kind,
+            to=receiver.to,
+            events=frozenset(receiver.events),
+            accounts=frozenset(receiver.accounts),
+            users=frozenset(receiver.users),
+            partitions=frozenset(receiver.partitions),
+            only_asked=receiver.only_asked,
         )
-        for each in receivers
+        for receiver in receivers
     ]
 
 
 def build_notify_settings(cluster: str, namespace: str, receivers: Iterable[NewsReceiver]) -> Manifest:
-    """The ConfigMap of the receivers. Mutable: the program reads it again and again."""
+    """The ConfigMap of the receivers. It is mutable: the program reads it repeatedly."""
     return config_map(_settings_name(cluster), namespace, labels(cluster, "notify"), {_FILE: to_json(build_receivers(receivers))})
 
 
 def build_notify(pods: PodDefaults, receivers: Iterable[NewsReceiver], state: Manifest, users: Manifest) -> Manifest:
-    """The container. `state` is the mount of slurmctld's disk, where messages wait, `users` that by which squeue names users."""
+    """The container. `state` mounts slurmctld's disk, where messages wait; `users` mounts the users, for their names in squeue."""
     urls = [mount(_volume(name), f"{paths.NOTIFY_URLS}/{name}", read_only=True) for name in _secrets(receivers)]
     mounts = [
         mount("config", paths.SLURM, read_only=True),
@@ -75,7 +75,7 @@ def build_notify(pods: PodDefaults, receivers: Iterable[NewsReceiver], state: Ma
         requests=("10m", "32Mi"),
         command=program_command("notify", pods["cluster"], f"{_SETTINGS_PATH}/{_FILE}", str(_INTERVAL_S)),
         workingDir=paths.PACKAGES,
-        # SlurmUser: where PrivateData hides jobs, others do not see all of them.
+        # SlurmUser: if PrivateData hides jobs, others do not see all of them.
         securityContext=confined(SLURM_UID),
     )
 
@@ -83,14 +83,14 @@ def build_notify(pods: PodDefaults, receivers: Iterable[NewsReceiver], state: Ma
 def notify_volumes(pods: PodDefaults, receivers: Iterable[NewsReceiver]) -> list[Manifest]:
     """The volumes of the settings and of the Secrets."""
     secrets = [secret_volume(_volume(name), secret) for name, secret in _secrets(receivers).items()]
-    for each in secrets:
-        each["secret"]["optional"] = True
+    for volume in secrets:
+        volume["secret"]["optional"] = True
     return [config_volume("notify-settings", _settings_name(pods["cluster"])), *secrets]
 
 
 def _secrets(receivers: Iterable[NewsReceiver]) -> dict[str, str]:
     """Names of the Secrets with the key `url`, by the names of their webhooks."""
-    return {each.name: each.url_secret for each in receivers if each.url_secret is not None}
+    return {receiver.name: receiver.url_secret for receiver in receivers if receiver.url_secret is not None}
 
 
 def _volume(name: str) -> str:

@@ -1,6 +1,6 @@
-"""One manifest to one typed resource of pulumi-kubernetes, and the objects that hold files. Builders are pure; `declare` alone registers.
+"""Registers manifests as typed resources of pulumi-kubernetes, and builds ConfigMaps and Secrets. Only `declare` registers.
 
-Manifests keep Kubernetes' camelCase keys, which the typed classes accept as they are, so that what a builder returns is what the API gets.
+Manifests have Kubernetes' camelCase keys, which the typed classes accept, so the API gets exactly what a builder returns.
 """
 
 import base64
@@ -20,13 +20,13 @@ from components.labels import Manifest, metadata
 from names import crds
 
 SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
-"""For objects that become ready only once something else exists: waiting for them first would wait for ever."""
+"""For objects that become ready only after other objects exist, so that waiting for them would never end."""
 
 SECRET_DATA = "data"  # noqa: S105 (the name of a field, not a secret)
-"""Changes of it are ignored in a Secret with the first generation of a key; `components.generations` says why."""
+"""Its changes are ignored in a Secret with the first generation of a key, see `components.generations`."""
 
 CLAIMS = "spec.volumeClaimTemplates"
-"""Changes of it are ignored in a StatefulSet: Kubernetes refuses them, so the set would be replaced, and its disks with it."""
+"""Its changes are ignored in a StatefulSet: Kubernetes refuses them, so the set and its disks would be replaced."""
 
 _CLASSES: dict[tuple[str, str], Any] = {
     ("v1", "ConfigMap"): kubernetes.core.v1.ConfigMap,
@@ -60,14 +60,14 @@ _CLASSES: dict[tuple[str, str], Any] = {
 
 @dataclass(frozen=True)
 class Declared:
-    """An object that was registered: for the record of what is deployed."""
+    """A registered object, for the record of the deployed objects."""
 
     manifest: Manifest
     """The object as it was declared."""
     ignored: tuple[str, ...]
     """Paths whose changes are ignored."""
     resource: pulumi.Resource
-    """The resource that it was registered as."""
+    """Its resource."""
 
 
 _collected: ContextVar[list[Declared] | None] = ContextVar("collected", default=None)
@@ -75,22 +75,21 @@ _ARGUMENTS = {"automountServiceAccountToken": "automount_service_account_token",
 
 
 def declare(manifest: Manifest, opts: pulumi.ResourceOptions, name: str | None = None) -> pulumi.CustomResource:
-    """Registers a manifest as the typed resource of its kind, our own as custom resources. The logical name is the object's own unless
-    given.
+    """Registers a manifest as the typed resource of its kind, or as a custom resource. The logical name defaults to the object's name.
 
-    Raises KeyError for a kind that has no class above.
+    Raises KeyError for a kind without a class above.
     """
     make = _CLASSES[manifest["apiVersion"], manifest["kind"]]
     fields = {_ARGUMENTS.get(key, key): value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
-    made = make(name or manifest["metadata"]["name"], **fields, opts=opts)
+    resource = make(name or manifest["metadata"]["name"], **fields, opts=opts)
     if (collected := _collected.get()) is not None:
-        collected.append(Declared(manifest, tuple(opts.ignore_changes or ()), made))
-    return made
+        collected.append(Declared(manifest, tuple(opts.ignore_changes or ()), resource))
+    return resource
 
 
 @contextlib.contextmanager
 def collecting() -> Generator[list[Declared]]:
-    """The objects that are declared meanwhile, in order."""
+    """Collects the objects that are declared during the block, in order."""
     collected: list[Declared] = []
     token = _collected.set(collected)
     try:
@@ -100,21 +99,20 @@ def collecting() -> Generator[list[Declared]]:
 
 
 def content_name(prefix: str, files: Mapping[str, str]) -> str:
-    """`<prefix>-<hash of the files>`: the same files give the same name, any change another."""
+    """`<prefix>-<hash of the files>`: any change of the files changes the name."""
     content = json.dumps(dict(files), sort_keys=True).encode()
     return f"{prefix}-{hashlib.sha256(content).hexdigest()[:10]}"
 
 
 def config_map(name: str, namespace: str, object_labels: dict[str, str], files: Mapping[str, str]) -> Manifest:
-    """A mutable ConfigMap under a fixed name: a change reaches running pods and rolls nothing."""
+    """A mutable ConfigMap with a fixed name: a change reaches running pods and rolls nothing."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(name, namespace, object_labels), "data": dict(files)}
 
 
 def immutable_config_map(prefix: str, namespace: str, object_labels: dict[str, str], files: Mapping[str, str]) -> Manifest:
-    """An immutable ConfigMap named by its content: a change makes a new ConfigMap, and so rolls the pods that mount it.
+    """An immutable ConfigMap named by its content: a change makes a new ConfigMap, which rolls the pods that mount it.
 
-    The old ConfigMap goes when nothing declared mounts it any more. A worker that still runs from it keeps its files until its
-    kubelet restarts.
+    The old ConfigMap is deleted when no declared object mounts it. A worker that still uses it keeps its files until its kubelet restarts.
     """
     return {**config_map(content_name(prefix, files), namespace, object_labels, files), "immutable": True}
 
@@ -126,11 +124,11 @@ def secret(
     data: Mapping[str, pulumi.Input[str]],
     annotations: dict[str, str] | None = None,
 ) -> Manifest:
-    """A Secret from values that are base64 already; pass Pulumi secrets, so that they stay secret in state, plans and logs."""
+    """A Secret from values in base64. Pass Pulumi secrets, so that they stay secret in state, plans and logs."""
     about = metadata(name, namespace, object_labels, annotations)
     return {"apiVersion": "v1", "kind": "Secret", "metadata": about, "type": "Opaque", "data": dict(data)}
 
 
 def encode(text: str) -> str:
-    """Text as the base64 that a Secret's `data` holds."""
+    """The text in base64, for a Secret's `data`."""
     return base64.b64encode(text.encode()).decode()

@@ -1,7 +1,7 @@
-"""Metrics, alerts and dashboards of one cluster: a Prometheus and an Alertmanager of its own, or the objects of the Prometheus Operator.
+"""Metrics, alerts and dashboards of one cluster: its own Prometheus and Alertmanager, or objects of the Prometheus Operator. Grafana is not
+included.
 
-What is read is in scrapes.py. The rules, the receivers and the dashboards are in configs/render, the programs in images/observability.
-Leaves Grafana to others.
+scrapes.py has the targets, configs/render the rules, receivers and dashboards, and images/observability the programs.
 """
 
 from collections.abc import Iterable
@@ -10,9 +10,10 @@ from typing import Any
 import pulumi
 import yaml
 
+from components import network
 from components.claims import claim_retention, claim_template
-from components.labels import Manifest, labels, metadata, object_name, selector
-from components.objects import CLAIMS, SKIP_AWAIT, declare, immutable_config_map
+from components.labels import Manifest, labels, metadata, object_name
+from components.objects import CLAIMS, declare, immutable_config_map
 from components.pods import (
     DAEMON_MEMORY,
     PROGRAM_MEMORY,
@@ -23,12 +24,12 @@ from components.pods import (
     http_probe,
     lost_node_tolerations,
     mount,
-    pod_template,
     resources,
     secret_volume,
     service,
 )
 from components.scrapes import build_monitors, scrape_configs, targets
+from components.workloads import stateful_set
 from configs.models.cluster import Cluster
 from configs.models.monitoring import Monitoring
 from configs.render import alertmanager
@@ -43,15 +44,14 @@ PROMETHEUS_UID = 65532
 _DATA_PATH = "/data"
 _MEBIBYTES = {"Mi": 1, "Gi": 1024, "Ti": 1024**2, "M": 1e6 / 2**20, "G": 1e9 / 2**20, "T": 1e12 / 2**20}
 _METRICS_SHARE = 0.8
-"""Of the disk, for metrics: what is compacted needs room beside it."""
+"""Share of the disk for metrics: compaction needs free space."""
 
 
 class Observability(pulumi.ComponentResource):
-    """Prometheus with alerts, and dashboards. A change of its rules restarts Prometheus, which goes on where it was; no metric is lost but
-    those of some seconds."""
+    """Prometheus with alerts, and dashboards. A change of its rules restarts Prometheus, which loses only the metrics of some seconds."""
 
     prometheus_url: pulumi.Output[str]
-    """URL of the cluster's own Prometheus inside the Kubernetes cluster; empty with the Prometheus Operator."""
+    """URL of the cluster's own Prometheus inside the Kubernetes cluster; empty for the Prometheus Operator."""
 
     def __init__(
         self, name: str, cluster: Cluster, pods: PodDefaults, monitoring: Monitoring, opts: pulumi.ResourceOptions | None = None
@@ -65,7 +65,7 @@ class Observability(pulumi.ComponentResource):
                 declare(manifest, child, f"{manifest['metadata']['name']}-{manifest['kind'].lower()}")
         else:
             files = build_config(cluster, monitoring)
-            needs = [declare(each, child) for each in (files, build_network_policy(cluster, monitoring), *build_services(cluster, pods))]
+            needs = [declare(part, child) for part in (files, build_network_policy(cluster, monitoring), *build_services(cluster, pods))]
             protected = cluster.deletion_protection
             last = pulumi.ResourceOptions(parent=self, depends_on=needs, ignore_changes=[CLAIMS], protect=protected)
             declare(build_server(cluster, pods, monitoring, files["metadata"]["name"]), last)
@@ -75,7 +75,7 @@ class Observability(pulumi.ComponentResource):
 
 
 def build_dashboards_map(cluster: Cluster, monitoring: Monitoring) -> Manifest:
-    """The ConfigMap with the dashboards, which Grafana's sidecar finds by the labels of the config."""
+    """The ConfigMap with the dashboards, which Grafana's sidecar finds by the labels in the config."""
     about = metadata(
         object_name(cluster.name, "dashboards"),
         cluster.namespace,
@@ -115,17 +115,17 @@ def _yaml(value: Any) -> str:
 
 
 def receiver_secrets(cluster: Cluster, monitoring: Monitoring) -> dict[str, str]:
-    """The Secrets that Alertmanager reads, by their folders."""
-    found = {each.name: each.url_secret for each in monitoring.receivers if each.url_secret is not None}
+    """The Secrets that Alertmanager reads, by the folders of their mounts."""
+    secrets = {receiver.name: receiver.url_secret for receiver in monitoring.receivers if receiver.url_secret is not None}
     smtp = cluster.notifications.smtp
-    if smtp is not None and any(each.kind == "mail" for each in monitoring.receivers):
-        found |= {alertmanager.RELAY_CREDENTIALS: smtp.credentials_secret} if smtp.credentials_secret else {}
-        found |= {alertmanager.RELAY_CA: smtp.ca_secret} if smtp.ca_secret else {}
-    return found
+    if smtp is not None and any(receiver.kind == "mail" for receiver in monitoring.receivers):
+        secrets |= {alertmanager.RELAY_CREDENTIALS: smtp.credentials_secret} if smtp.credentials_secret else {}
+        secrets |= {alertmanager.RELAY_CA: smtp.ca_secret} if smtp.ca_secret else {}
+    return secrets
 
 
 def build_operator_objects(cluster: Cluster, monitoring: Monitoring) -> list[Manifest]:
-    """The objects of the Prometheus Operator: what is read, and the rules."""
+    """The objects of the Prometheus Operator: the monitors and the rules."""
     about = metadata(object_name(cluster.name, "alerts"), cluster.namespace, {**labels(cluster.name, "alerts"), **monitoring.labels})
     rules: Manifest = {
         "apiVersion": "monitoring.coreos.com/v1",
@@ -137,47 +137,32 @@ def build_operator_objects(cluster: Cluster, monitoring: Monitoring) -> list[Man
 
 
 def build_config(cluster: Cluster, monitoring: Monitoring) -> Manifest:
-    """The files, in a ConfigMap named by its content: neither program reads a file again by itself, so a change makes a new pod."""
+    """The files, in a ConfigMap named by its content: neither program reloads its files, so a change needs a new pod."""
     files = build_files(cluster, monitoring)
     return immutable_config_map(object_name(cluster.name, COMPONENT), cluster.namespace, labels(cluster.name, COMPONENT), files)
 
 
 def build_services(cluster: Cluster, pods: PodDefaults) -> list[Manifest]:
-    """Prometheus' own, and one without an address of its own for each component whose pods are read one by one."""
+    """The Service of Prometheus, and a headless one for each component whose pods are scraped separately."""
     services = [service(pods, COMPONENT, ports.PROMETHEUS)]
     for target in targets(cluster):
         if not target.replicas:
             continue
-        component = target.component
-        about = metadata(object_name(cluster.name, component), cluster.namespace, labels(cluster.name, component), SKIP_AWAIT)
-        spec: Manifest = {
-            "selector": selector(cluster.name, component),
-            "ports": [{"name": "metrics", "port": target.port, "targetPort": target.port}],
-            "clusterIP": "None",
-            "publishNotReadyAddresses": True,
-        }
-        services.append({"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": spec})
+        service_ports = [{"name": "metrics", "port": target.port, "targetPort": target.port}]
+        services.append(service(pods, target.component, target.port, headless=True, ports=service_ports))
     return services
 
 
 def build_network_policy(cluster: Cluster, monitoring: Monitoring) -> Manifest:
-    """In: Prometheus' port, from the namespaces of its readers. Out: anywhere, as receivers are."""
+    """Ingress to Prometheus' port from the namespaces of its readers. Egress is not limited: receivers may be anywhere."""
     sources = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}} for name in monitoring.readers]
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": metadata(object_name(cluster.name, COMPONENT), cluster.namespace, labels(cluster.name, COMPONENT)),
-        "spec": {
-            "podSelector": {"matchLabels": selector(cluster.name, COMPONENT)},
-            "policyTypes": ["Ingress"],
-            "ingress": [{"from": sources, "ports": [{"port": ports.PROMETHEUS, "protocol": "TCP"}]}] if sources else [],
-        },
-    }
+    ingress = [{"from": sources, "ports": [network.port(ports.PROMETHEUS)]}] if sources else []
+    return network.build_policy(cluster.name, cluster.namespace, COMPONENT, ingress)
 
 
 def build_server(cluster: Cluster, pods: PodDefaults, monitoring: Monitoring, files: str) -> Manifest:
-    """The StatefulSet: one pod with both programs on one disk. `files` is the ConfigMap of `build_config`."""
-    name, secrets = object_name(cluster.name, COMPONENT), receiver_secrets(cluster, monitoring)
+    """The StatefulSet: one pod with both programs on one disk. `files` is the name of the ConfigMap of `build_config`."""
+    secrets = receiver_secrets(cluster, monitoring)
     receivers = [secret_volume(f"receiver-{folder}", secret) for folder, secret in secrets.items()]
     pod: Manifest = {
         "terminationGracePeriodSeconds": 60,
@@ -186,16 +171,13 @@ def build_server(cluster: Cluster, pods: PodDefaults, monitoring: Monitoring, fi
         "containers": [_prometheus(pods, monitoring), _alertmanager(pods, secrets)],
         "volumes": [config_volume("config", files), empty_volume("tmp"), *receivers],
     }
-    spec: Manifest = {
-        "replicas": 1,
-        "serviceName": name,
-        "selector": {"matchLabels": selector(cluster.name, COMPONENT)},
-        "template": pod_template(pods, COMPONENT, pod),
-        "volumeClaimTemplates": [claim_template("data", monitoring.storage)],
-        "persistentVolumeClaimRetentionPolicy": claim_retention(cluster.deletion_protection),
-    }
-    about = metadata(name, cluster.namespace, labels(cluster.name, COMPONENT))
-    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": about, "spec": spec}
+    return stateful_set(
+        pods,
+        COMPONENT,
+        pod,
+        volumeClaimTemplates=[claim_template("data", monitoring.storage)],
+        persistentVolumeClaimRetentionPolicy=claim_retention(cluster.deletion_protection),
+    )
 
 
 def _prometheus(pods: PodDefaults, monitoring: Monitoring) -> Manifest:
@@ -217,7 +199,7 @@ def _prometheus(pods: PodDefaults, monitoring: Monitoring) -> Manifest:
         "resources": resources(("50m", "128Mi"), DAEMON_MEMORY),
         "ports": [{"name": "prometheus", "containerPort": ports.PROMETHEUS}],
         "securityContext": confined(PROMETHEUS_UID),
-        "startupProbe": http_probe(ports.PROMETHEUS, "/-/ready", periodSeconds=1, failureThreshold=600),  # it reads what it has first
+        "startupProbe": http_probe(ports.PROMETHEUS, "/-/ready", periodSeconds=1, failureThreshold=600),  # first it reads its disk
         "livenessProbe": http_probe(ports.PROMETHEUS, "/-/healthy", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
         "readinessProbe": http_probe(ports.PROMETHEUS, "/-/ready", periodSeconds=5, timeoutSeconds=5),
         "volumeMounts": [mount("config", paths.PROMETHEUS, read_only=True), mount("data", _DATA_PATH)],
@@ -234,9 +216,9 @@ def _alertmanager(pods: PodDefaults, folders: Iterable[str]) -> Manifest:
         "command": [
             "slipway-alertmanager",
             f"--storage.path={_DATA_PATH}/alertmanager",
-            # The pod's loopback: nobody but the pod and a port-forward silences alerts.
+            # On loopback, so that only the pod and a port-forward can silence alerts.
             f"--web.listen-address=127.0.0.1:{ports.ALERTMANAGER}",
-            "--cluster.listen-address=",  # one of its kind, without peers
+            "--cluster.listen-address=",  # it has no peers
             "--log.format=json",
         ],
         "workingDir": _DATA_PATH,

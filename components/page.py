@@ -1,4 +1,4 @@
-"""The web page of one cluster, and its rights. What it shows is in controllers/page."""
+"""The web page of one cluster, and its rights. Its code is in controllers/page."""
 
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from components.control_plane import rest_url
 from components.labels import Manifest, jwt_secret_name, object_name
 from components.objects import declare
 from components.pods import CLUSTER_DOMAIN, PodDefaults, mount, secret_volume, service
+from components.workloads import deployment
 from configs.models.cluster import Cluster
 from configs.models.page import Page
 from configs.render.slurm import private_data
@@ -19,29 +20,29 @@ from names import paths, ports
 COMPONENT = "page"
 """Tail of its objects' names: `<cluster>-page`."""
 PORT = 80
-"""Of its Service."""
+"""The port of its Service."""
 _MEMORY = "1Gi"
-"""A bound for a leak: a snapshot of 5,000 nodes and 10,000 jobs is below 4 MB, in a few copies."""
+"""A limit for leaks: a snapshot of 5,000 nodes and 10,000 jobs is below 4 MB, in a few copies."""
 
 
 def service_names(name: str, namespace: str) -> list[str]:
-    """By which pods find a Service. Source: Kubernetes, "DNS for Services and Pods"."""
+    """The DNS names of a Service. Source: Kubernetes, "DNS for Services and Pods"."""
     return [name, f"{name}.{namespace}", f"{name}.{namespace}.svc", f"{name}.{namespace}.svc.{CLUSTER_DOMAIN}"]
 
 
 def hosts(cluster: Cluster, page: Page) -> tuple[str, ...]:
-    """Host names that browsers may use for the page: those of its Service and `page.hosts`."""
+    """Host names that browsers may use for the page: those of its Service, and `page.hosts`."""
     return (*service_names(object_name(cluster.name, COMPONENT), cluster.namespace), *page.hosts)
 
 
 def hidden(cluster: Cluster, page: Page) -> frozenset[str]:
-    """What `page.hide` and PrivateData hide of jobs and nodes. Slurm looks for the words `job`, `node` and `all` in PrivateData."""
+    """The kinds that `page.hide` or PrivateData hide. Slurm looks for the words `job`, `node` and `all` in PrivateData."""
     private = private_data(cluster)
     return frozenset(kind for kind in HIDEABLE if kind in page.hide or kind[:-1] in private or "all" in private)
 
 
 class StatusPage(pulumi.ComponentResource):
-    """One pod that shows the cluster in a browser, and its Service. While it is away nobody sees the page, and nothing else happens."""
+    """One pod that shows the cluster in a browser, and its Service. While it is down, only the page is missing."""
 
     def __init__(self, name: str, cluster: Cluster, pods: PodDefaults, page: Page, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:StatusPage", name, {}, opts)
@@ -53,7 +54,7 @@ class StatusPage(pulumi.ComponentResource):
 
 
 def rights() -> list[dict[str, Any]]:
-    """The table of what the page may do in the cluster's namespace: `group`, `resource`, `verbs` and `why`."""
+    """The table of the page's rights in the cluster's namespace: `group`, `resource`, `verbs` and `why`."""
     return api_programs.rights_table("page_rbac.yaml")
 
 
@@ -68,27 +69,27 @@ def build_roles(pods: PodDefaults) -> list[Manifest]:
 
 
 def build_network_policy(pods: PodDefaults) -> Manifest:
-    """Out: names, the API server, and the program beside slurmrestd."""
+    """Egress to DNS, the API server, and the program beside slurmrestd."""
     slurmrestd = network.egress_to(pods["cluster"], "slurmrestd", ports.RUNNING_JOBS)
     return api_programs.network_policy(pods, COMPONENT, [slurmrestd])
 
 
 def build_service(pods: PodDefaults) -> Manifest:
-    """The Service `<cluster>-page`, inside the cluster only: an ssh tunnel of a login pod ends there, or a proxy stands before it."""
+    """The Service `<cluster>-page`, only inside the cluster: users reach it by an ssh tunnel through a login pod, or by a proxy."""
     return service(pods, COMPONENT, PORT, ports=[{"name": "http", "port": PORT, "targetPort": ports.CONTROLLER}])
 
 
 def build_deployment(cluster: Cluster, pods: PodDefaults, page: Page) -> Manifest:
-    """The Deployment of the page: one replica, which alone has the last day; the old one goes first."""
+    """The Deployment of the page: one replica, as only it has the history of the last day; the old pod stops first."""
     pod = api_programs.pod(
         pods,
         COMPONENT,
         _page(cluster, pods, page),
         [secret_volume("jwt", jwt_secret_name(cluster.name))],
-        # The group that may read the JWT key.
+        # This group may read the JWT key.
         securityContext={"fsGroup": api_programs.CONTROLLER_UID},
     )
-    return api_programs.deployment(pods, COMPONENT, pod, strategy={"type": "Recreate"})
+    return deployment(pods, COMPONENT, pod, strategy={"type": "Recreate"})
 
 
 def _page(cluster: Cluster, pods: PodDefaults, page: Page) -> Manifest:

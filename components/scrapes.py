@@ -1,6 +1,6 @@
-"""What Prometheus reads of a cluster: one table, for a Prometheus of the cluster's own and for the Prometheus Operator. Pure.
+"""The targets of Prometheus: one table, for the cluster's own Prometheus and for the Prometheus Operator. Pure.
 
-All targets are known from the stack or by DNS, so that Prometheus needs no rights in Kubernetes.
+All targets are known from the stack or by DNS, so Prometheus needs no rights in Kubernetes.
 """
 
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from names import ports
 from names.labels import NODESET
 
 METRICS = "metrics"
-"""The collector of metrics, its Service and its port's name."""
+"""The name of the collector, its Service and its port."""
 CLUSTER_LABEL = "slurm_cluster"
-"""A label of every metric: a Prometheus may have several clusters."""
+"""A label of every metric, as a Prometheus may have several clusters."""
 _SLURMCTLD_PATHS = ("jobs", "nodes", "partitions", "scheduler")
 """Not `jobs-users-accts`: it has thirty series for each user."""
 
@@ -31,27 +31,25 @@ class Target:
     job: str
     """The label `job`."""
     component: str
-    """Of the pods."""
+    """The component of the pods."""
     port: int
-    """Where they answer."""
     port_name: str
-    """Its name in the pods, and in the Service."""
+    """The port's name in the pods and in the Service."""
     path: str = "/metrics"
-    """What is asked for."""
     dropped: str = ""
-    """Metrics that are not kept, as a regular expression."""
+    """A regular expression of metrics to drop."""
     is_service: bool = True
     """False: there is no Service by which the Operator finds the pods."""
     replicas: bool = False
-    """True: several pods, each of which is read."""
+    """True: there are several pods, and each is scraped."""
     nodes: tuple[tuple[str, int], ...] = ()
-    """Of workers: node sets, each with its number of nodes."""
+    """For workers: node sets, each with its number of nodes."""
 
 
 def targets(cluster: Cluster) -> list[Target]:
-    """Everything that has metrics."""
+    """All targets."""
     slurmctld = [
-        # A series for each node and each of eleven values; the collector has the states of nodes.
+        # slurmctld has eleven series for each node, so they are dropped: the collector has the states of nodes.
         Target(
             f"slurmctld-{path}", "slurmctld", ports.SLURMCTLD, "slurmctld", f"/metrics/{path}", "slurm_node_.+" if path == "nodes" else ""
         )
@@ -62,36 +60,38 @@ def targets(cluster: Cluster) -> list[Target]:
         controllers.append(Target(GUARD, GUARD, ports.CONTROLLER, "metrics", is_service=False, replicas=True))
     if cluster.ec2 is not None:
         controllers.append(Target(EC2, EC2, ports.CONTROLLER, "metrics"))
-    with_gpus = tuple((each.name, each.ordinals) for each in cluster.node_sets if each.gpus is not None)
+    with_gpus = tuple((node_set.name, node_set.ordinals) for node_set in cluster.node_sets if node_set.gpus is not None)
     gpus = [Target("dcgm", "slurmd", ports.GPU_METRICS, "dcgm", is_service=False, nodes=with_gpus)] if with_gpus else []
     return [*slurmctld, Target(METRICS, METRICS, ports.METRICS, "metrics"), *controllers, *gpus]
 
 
 def scrape_configs(cluster: Cluster) -> list[dict[str, Any]]:
     """The `scrape_configs` of prometheus.yml."""
-    made = [_scrape(cluster, target) for target in targets(cluster)]
+    configs = [_scrape(cluster, target) for target in targets(cluster)]
     for job, port in (("prometheus", ports.PROMETHEUS), ("alertmanager", ports.ALERTMANAGER)):
-        made.append({"job_name": job, "static_configs": [{"targets": [f"localhost:{port}"]}], "relabel_configs": [_cluster_label(cluster)]})
-    return made
+        configs.append(
+            {"job_name": job, "static_configs": [{"targets": [f"localhost:{port}"]}], "relabel_configs": [_cluster_label(cluster)]}
+        )
+    return configs
 
 
 def _scrape(cluster: Cluster, target: Target) -> dict[str, Any]:
     service = f"{object_name(cluster.name, target.component)}.{cluster.namespace}.svc.{CLUSTER_DOMAIN}"
-    found: dict[str, Any]
+    discovery: dict[str, Any]
     relabelings: list[dict[str, Any]] = [_cluster_label(cluster)]
     if target.nodes:
         sets = [(name, [f"{name}-{ordinal}.{service}:{target.port}" for ordinal in range(nodes)]) for name, nodes in target.nodes]
-        found = {"static_configs": [{"targets": names, "labels": {"nodeset": name}} for name, names in sets]}
+        discovery = {"static_configs": [{"targets": names, "labels": {"nodeset": name}} for name, names in sets]}
         relabelings.append({"source_labels": ["__address__"], "regex": r"([^.]+)\..*", "target_label": "node"})
     elif target.replicas:
-        found = {"dns_sd_configs": [{"names": [service], "type": "A", "port": target.port, "refresh_interval": "30s"}]}
+        discovery = {"dns_sd_configs": [{"names": [service], "type": "A", "port": target.port, "refresh_interval": "30s"}]}
     else:
-        found = {"static_configs": [{"targets": [f"{service}:{target.port}"]}]}
+        discovery = {"static_configs": [{"targets": [f"{service}:{target.port}"]}]}
     dropping = [{"source_labels": ["__name__"], "regex": target.dropped, "action": "drop"}] if target.dropped else []
     return {
         "job_name": target.job,
         "metrics_path": target.path,
-        **found,
+        **discovery,
         "relabel_configs": relabelings,
         **({"metric_relabel_configs": dropping} if dropping else {}),
     }
@@ -103,24 +103,24 @@ def _cluster_label(cluster: Cluster) -> dict[str, Any]:
 
 def build_monitors(cluster: Cluster, own_labels: dict[str, str], interval_s: int) -> list[Manifest]:
     """ServiceMonitor and PodMonitor objects, one for each component."""
-    made: dict[str, Manifest] = {}
+    monitors: dict[str, Manifest] = {}
     for target in targets(cluster):
         name = object_name(cluster.name, target.component)
         about = metadata(name, cluster.namespace, {**labels(cluster.name, target.component), **own_labels})
-        if target.component not in made:
+        if target.component not in monitors:
             kind = "ServiceMonitor" if target.is_service else "PodMonitor"
             spec: Manifest = {"selector": _selected(cluster, target), "endpoints" if target.is_service else "podMetricsEndpoints": []}
-            made[target.component] = {"apiVersion": "monitoring.coreos.com/v1", "kind": kind, "metadata": about, "spec": spec}
-        endpoints: list[Manifest] = made[target.component]["spec"]["endpoints" if target.is_service else "podMetricsEndpoints"]
+            monitors[target.component] = {"apiVersion": "monitoring.coreos.com/v1", "kind": kind, "metadata": about, "spec": spec}
+        endpoints: list[Manifest] = monitors[target.component]["spec"]["endpoints" if target.is_service else "podMetricsEndpoints"]
         endpoints.append(_endpoint(cluster, target, interval_s))
-    return list(made.values())
+    return list(monitors.values())
 
 
 def _selected(cluster: Cluster, target: Target) -> Manifest:
-    chosen: Manifest = {"matchLabels": selector(cluster.name, target.component)}
+    pod_selector: Manifest = {"matchLabels": selector(cluster.name, target.component)}
     if target.nodes:
-        chosen["matchExpressions"] = [{"key": NODESET, "operator": "In", "values": [name for name, _ in target.nodes]}]
-    return chosen
+        pod_selector["matchExpressions"] = [{"key": NODESET, "operator": "In", "values": [name for name, _ in target.nodes]}]
+    return pod_selector
 
 
 def _endpoint(cluster: Cluster, target: Target, interval_s: int) -> Manifest:
@@ -128,9 +128,9 @@ def _endpoint(cluster: Cluster, target: Target, interval_s: int) -> Manifest:
         {"targetLabel": CLUSTER_LABEL, "replacement": cluster.name},
         {"targetLabel": "job", "replacement": target.job},
     ]
-    found: Manifest = {"port": target.port_name}
-    if target.nodes:  # the exporter's port need not be declared in the pod, so its address is made of the pod's
-        found = {}
+    address: Manifest = {"port": target.port_name}
+    if target.nodes:  # the pod may not declare the exporter's port, so the address is built from the pod's
+        address = {}
         relabelings += [
             {"sourceLabels": ["__meta_kubernetes_pod_container_name"], "regex": "slurmd", "action": "keep"},
             {"sourceLabels": ["__meta_kubernetes_pod_ip"], "targetLabel": "__address__", "replacement": f"${{1}}:{target.port}"},
@@ -139,7 +139,7 @@ def _endpoint(cluster: Cluster, target: Target, interval_s: int) -> Manifest:
         ]
     dropping = [{"sourceLabels": ["__name__"], "regex": target.dropped, "action": "drop"}] if target.dropped else []
     return {
-        **found,
+        **address,
         "path": target.path,
         "interval": f"{interval_s}s",
         "relabelings": relabelings,

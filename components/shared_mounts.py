@@ -1,4 +1,4 @@
-"""Folders that pods share, from any kind of source: which pod mounts what, and how. `storage` makes the claims behind them."""
+"""Shared folders from any kind of source: which pods mount them, and how. `storage` makes their claims."""
 
 from dataclasses import dataclass
 
@@ -12,30 +12,29 @@ from names import paths
 
 @dataclass(frozen=True)
 class SharedMount:
-    """One shared folder of the config, as pods have it."""
+    """One shared folder of the config, for pods."""
 
     name: str
     """Name of the volume, unique in the cluster."""
     mount_path: str
-    """Where pods see it."""
+    """Its path in pods."""
     source: Source
-    """Where its files are kept."""
+    """The storage of its files."""
     read_only: bool = False
-    """True: pods cannot write to it."""
 
 
 def shared_mounts(cluster: Cluster, further: tuple[Mount, ...]) -> list[SharedMount]:
-    """The shared root, homes and the further mounts of one kind of pod."""
+    """The shared root, the homes, and further mounts of a kind of pod."""
     return [
         root_mount(cluster),
         SharedMount("home", paths.HOMES, cluster.storage.home),
-        # A prefix keeps a user's names and those of a pod's own volumes apart.
+        # The prefix avoids conflicts between a user's names and a pod's own volumes.
         *(SharedMount(f"mount-{shared.name}", shared.mount_path, shared, shared.read_only) for shared in further),
     ]
 
 
 def root_mount(cluster: Cluster) -> SharedMount:
-    """The shared volume, which holds the versioned root and the users from LDAP."""
+    """The shared volume with the versioned root and the users from LDAP."""
     return SharedMount("shared-root", shared_root.SHARED, cluster.storage.shared_root)
 
 
@@ -47,5 +46,5 @@ def build_volume(cluster: str, shared: SharedMount) -> Manifest:
 
 
 def build_mount(shared: SharedMount) -> Manifest:
-    """Where a container sees a shared folder. Mounts that the node adds later (an automounter's) show up in running pods."""
+    """The mount of a shared folder. Mounts that the node adds later (by an automounter) appear in running pods."""
     return {**mount(shared.name, shared.mount_path, shared.read_only), "mountPropagation": "HostToContainer"}

@@ -1,7 +1,7 @@
-"""The versioned root on the shared volume: versions that Jobs fill from images or tars, one of them current; the plugin's settings.
+"""The versioned root on the shared volume: Jobs fill versions from images or tars, and one version is current.
 
-What users put into a version stays there; it is listed on request, and carried into a version that says so when that is filled. A version
-that is no longer declared is removed some days later, once no job uses it.
+Files that users add to a version stay there; a report lists them, and a new version can carry them over. A version that is no longer
+declared is removed some days later, once no job uses it.
 """
 
 import json
@@ -26,30 +26,32 @@ from components.pods import (
     program_mounts,
     program_volumes,
     resources,
+    root_context,
     scripts_volume,
 )
 from components.shared_mounts import build_mount, build_volume, root_mount
+from components.workloads import cron_job
 from configs.models.cluster import Cluster
 from configs.models.shared_root import Root, RootVersion
 from configs.render import shared_root
 from names import paths, variables
 
 _FILL_S = 4 * 3600
-"""A large image on a slow volume."""
+"""Time limit for a large image on a slow volume."""
 _CLEAN_AT = "17 3 * * *"
 _HOLD = f"{paths.PLUGINS}/hold"
 _COPIES = ["CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "MKNOD", "SETFCAP", "SYS_CHROOT", "SYS_PTRACE"]
-"""Capabilities to read another container's root by /proc, to write files of any owner and kind, and to read a version from inside of it."""
+"""Capabilities to read another container's root through /proc, write files of any owner and kind, and chroot into a version."""
 _INSTALLS = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "SETFCAP", "SETGID", "SETUID", "SYS_ADMIN", "SYS_CHROOT"]
-"""Capabilities that scripts of packages need, and to mount what they expect."""
+"""Capabilities for the scripts of packages, and for the mounts that they expect."""
 _NO_USE = 3
-"""Exit code of the programs here for which another try is of no use."""
+"""Exit code of programs after which a retry is useless."""
 _TREES_MEMORY = "4Gi"
-"""The most memory of what knows every file of a version at once."""
+"""Memory limit of programs that hold the list of all files of a version."""
 
 
 class SharedRoot(pulumi.ComponentResource):
-    """Versions of the root that jobs and logins see. A version is filled once; a change of `current` touches no job that runs."""
+    """Versions of the root for jobs and logins. A version is filled once; a change of `current` affects no running job."""
 
     current: pulumi.Output[str]
     """The version for new jobs and sessions."""
@@ -57,7 +59,7 @@ class SharedRoot(pulumi.ComponentResource):
     def __init__(
         self, name: str, cluster: Cluster, pods: PodDefaults, root: Root, image: str, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        """Versions without an image or tar of their own are filled from `image`."""
+        """Versions without their own image or tar are filled from `image`."""
         super().__init__("slipway:index:SharedRoot", name, {}, opts)
         versions, current = shared_root.versions_of(root, image), shared_root.current_of(root, image)
         self.settings = declare(build_settings(cluster), pulumi.ResourceOptions(parent=self))
@@ -65,7 +67,7 @@ class SharedRoot(pulumi.ComponentResource):
         for version in versions.values():
             first = [filled[version.carry_from]] if version.carry_from is not None else []
             filled[version.name] = _declare_job(build_fill(cluster, pods, version), pulumi.ResourceOptions(parent=self, depends_on=first))
-        # On that version alone: a version whose image is gone from its registry must not stand in the way of a rollback.
+        # Depends only on that version: one whose image has disappeared from its registry must not block a rollback.
         ready = filled[current]
         if root.packages:
             install = build_install(cluster, pods, current, root.packages)
@@ -83,7 +85,7 @@ def settings_name(cluster: str) -> str:
 
 
 def build_settings(cluster: Cluster) -> Manifest:
-    """The ConfigMap with root.conf, and sudoers where there are admins. Changed in place: the plugin reads it for each job."""
+    """The ConfigMap with root.conf, and with sudoers if there are admins. It changes in place: the plugin reads it for each job."""
     files = {"root.conf": shared_root.render(cluster, paths.ROOT_SETTINGS, SLURM_UID)}
     if cluster.login.has_admins:
         files[shared_root.SUDOERS] = shared_root.render_sudoers(cluster)
@@ -91,7 +93,7 @@ def build_settings(cluster: Cluster) -> Manifest:
 
 
 def build_fill(cluster: Cluster, pods: PodDefaults, version: RootVersion) -> Manifest:
-    """The Job that fills a version from an image's root or a tar; it goes on where an earlier try ended."""
+    """The Job that fills a version from an image's root or a tar. It resumes where an earlier attempt ended."""
     environment = {variables.ROOT_VERSION: version.name}
     if version.tar is not None:
         environment |= {variables.ROOT_TAR: version.tar.url, variables.ROOT_SHA256: version.tar.sha256}
@@ -108,7 +110,7 @@ def build_fill(cluster: Cluster, pods: PodDefaults, version: RootVersion) -> Man
         command=program_command("root_fill"),
         workingDir=paths.PACKAGES,
         limit=_TREES_MEMORY,
-        securityContext=_context(_COPIES),
+        securityContext=_context(*_COPIES),
         terminationMessagePolicy="FallbackToLogsOnError",
     )
     pod: Manifest = {
@@ -120,25 +122,16 @@ def build_fill(cluster: Cluster, pods: PodDefaults, version: RootVersion) -> Man
             *([empty_volume("hold")] if version.image is not None else []),
         ],
     }
-    spec: Manifest = {
-        "backoffLimit": 6,
-        "activeDeadlineSeconds": _FILL_S,
-        "template": pod_template(pods, "root-fill", pod),
-        # A name that stands for something else already, a wrong digest: no second try mends that.
-        "podFailurePolicy": {
-            "rules": [{"action": "FailJob", "onExitCodes": {"containerName": "fill", "operator": "In", "values": [_NO_USE]}}]
-        },
-    }
-    return _job(cluster, "root-fill", spec)
+    return _job(cluster, "root-fill", _retried(pods, "root-fill", pod))
 
 
 def _source(pods: PodDefaults, image: str) -> Manifest:
-    """What a pod has so that a container of the image is there, whose root the fill container sees in /proc."""
+    """Fields of a pod with a container of the image, whose root the fill container reads through /proc."""
     hold = mount("hold", "/hold")
     return {
         "shareProcessNamespace": True,
         "initContainers": [
-            {**container(pods, "program", "", [hold], securityContext=_context([])), "command": ["cp", _HOLD, "/hold/hold"]},
+            {**container(pods, "program", "", [hold], securityContext=_context()), "command": ["cp", _HOLD, "/hold/hold"]},
             {
                 "name": "source",
                 "image": image,
@@ -147,14 +140,14 @@ def _source(pods: PodDefaults, image: str) -> Manifest:
                 "restartPolicy": "Always",
                 "resources": resources(("10m", "16Mi"), "64Mi"),
                 "volumeMounts": [{**hold, "readOnly": True}],
-                "securityContext": _context([]),
+                "securityContext": _context(),
             },
         ],
     }
 
 
 def build_install(cluster: Cluster, pods: PodDefaults, current: str, packages: Iterable[str]) -> Manifest:
-    """The Job that installs packages in the version that is to be current, or is: with apt, from the archives that the version names."""
+    """The Job that installs packages in the version `current`, before it becomes current: with apt, from the version's own archives."""
     install = container(
         pods,
         "install",
@@ -164,8 +157,8 @@ def build_install(cluster: Cluster, pods: PodDefaults, current: str, packages: I
         command=program_command("root_packages"),
         workingDir=paths.PACKAGES,
         limit=_TREES_MEMORY,
-        # The version's /proc and /dev are mounts, which the runtimes' AppArmor profiles forbid.
-        securityContext={**_context(_INSTALLS), "appArmorProfile": {"type": "Unconfined"}},
+        # It mounts the version's /proc and /dev, which the runtimes' AppArmor profiles forbid.
+        securityContext={**_context(*_INSTALLS), "appArmorProfile": {"type": "Unconfined"}},
         terminationMessagePolicy="FallbackToLogsOnError",
     )
     pod: Manifest = {
@@ -173,27 +166,18 @@ def build_install(cluster: Cluster, pods: PodDefaults, current: str, packages: I
         "containers": [install],
         "volumes": [*program_volumes(pods, "root_packages"), build_volume(cluster.name, root_mount(cluster))],
     }
-    spec: Manifest = {
-        "backoffLimit": 6,
-        "activeDeadlineSeconds": _FILL_S,
-        "template": pod_template(pods, "root-packages", pod),
-        # A package that no archive has: no second try mends that.
-        "podFailurePolicy": {
-            "rules": [{"action": "FailJob", "onExitCodes": {"containerName": "install", "operator": "In", "values": [_NO_USE]}}]
-        },
-    }
-    return _job(cluster, "root-packages", spec)
+    return _job(cluster, "root-packages", _retried(pods, "root-packages", pod))
 
 
 def build_switch(cluster: Cluster, pods: PodDefaults, current: str) -> Manifest:
-    """The Job that makes a version current once it is filled and runs a shell; else it fails, and the old version stays current."""
+    """The Job that makes a version current if it is filled and can run a shell; else it fails, and the old version stays current."""
     switch = container(
         pods,
         "switch",
         "root-switch.sh",
         [build_mount(root_mount(cluster))],
         {variables.ROOT_VERSION: current},
-        securityContext=_context(["DAC_OVERRIDE", "SYS_CHROOT"]),
+        securityContext=_context("DAC_OVERRIDE", "SYS_CHROOT"),
         terminationMessagePolicy="FallbackToLogsOnError",
     )
     pod: Manifest = {
@@ -201,13 +185,12 @@ def build_switch(cluster: Cluster, pods: PodDefaults, current: str) -> Manifest:
         "containers": [switch],
         "volumes": [scripts_volume(pods), *program_volumes(pods), build_volume(cluster.name, root_mount(cluster))],
     }
-    return _job(
-        cluster, "root-switch", {"backoffLimit": 0, "activeDeadlineSeconds": _FILL_S, "template": pod_template(pods, "root-switch", pod)}
-    )
+    spec = {"backoffLimit": 0, "activeDeadlineSeconds": _FILL_S, "template": pod_template(pods, "root-switch", pod)}
+    return _job(cluster, "root-switch", spec)
 
 
 def build_cleaner(cluster: Cluster, pods: PodDefaults, versions: Iterable[str], keep_days: int) -> Manifest:
-    """The CronJob that removes versions which nothing needs, once a day; `versions` are declared. It asks slurmctld which jobs run."""
+    """The CronJob that removes unused versions once a day, except the declared `versions`. It asks slurmctld which jobs run."""
     cleaner = container(
         pods,
         "clean",
@@ -219,7 +202,7 @@ def build_cleaner(cluster: Cluster, pods: PodDefaults, versions: Iterable[str], 
         },
         command=program_command("root_clean"),
         workingDir=paths.PACKAGES,
-        securityContext=_context(["DAC_OVERRIDE", "FOWNER"]),
+        securityContext=_context("DAC_OVERRIDE", "FOWNER"),
     )
     pod: Manifest = {
         "restartPolicy": "Never",
@@ -230,21 +213,11 @@ def build_cleaner(cluster: Cluster, pods: PodDefaults, versions: Iterable[str], 
             build_volume(cluster.name, root_mount(cluster)),
         ],
     }
-    about = labels(cluster.name, "root-clean")
-    job = {"backoffLimit": 0, "activeDeadlineSeconds": _FILL_S, "template": pod_template(pods, "root-clean", pod)}
-    spec: Manifest = {
-        "schedule": _CLEAN_AT,
-        "concurrencyPolicy": "Forbid",
-        "successfulJobsHistoryLimit": 1,
-        "failedJobsHistoryLimit": 3,
-        "jobTemplate": {"metadata": {"labels": about}, "spec": job},
-    }
-    name = metadata(object_name(cluster.name, "root-clean"), cluster.namespace, about)
-    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": name, "spec": spec}
+    return cron_job(pods, "root-clean", pod, _CLEAN_AT, _FILL_S, successfulJobsHistoryLimit=1, failedJobsHistoryLimit=3)
 
 
 def build_report(cluster: Cluster, pods: PodDefaults) -> Manifest:
-    """The CronJob that never runs by itself: a Job made from it says in its log what was changed in every version."""
+    """The suspended CronJob of the report: a Job made from it logs what was changed in every version."""
     report = container(
         pods,
         "report",
@@ -254,7 +227,7 @@ def build_report(cluster: Cluster, pods: PodDefaults) -> Manifest:
         command=program_command("root_changes", "report"),
         workingDir=paths.PACKAGES,
         limit=_TREES_MEMORY,
-        securityContext=_context(["DAC_READ_SEARCH", "SYS_CHROOT"]),
+        securityContext=_context("DAC_READ_SEARCH", "SYS_CHROOT"),
         terminationMessagePolicy="FallbackToLogsOnError",
     )
     pod: Manifest = {
@@ -264,20 +237,22 @@ def build_report(cluster: Cluster, pods: PodDefaults) -> Manifest:
             *(*program_volumes(pods, "root_changes"), build_volume(cluster.name, root_mount(cluster))),
         ],
     }
-    about = labels(cluster.name, "root-changes")
-    job = {"backoffLimit": 0, "activeDeadlineSeconds": _FILL_S, "template": pod_template(pods, "root-changes", pod)}
-    spec: Manifest = {
-        "schedule": _CLEAN_AT,
-        "suspend": True,
-        "concurrencyPolicy": "Forbid",
-        "jobTemplate": {"metadata": {"labels": about}, "spec": job},
+    return cron_job(pods, "root-changes", pod, _CLEAN_AT, _FILL_S, suspend=True)
+
+
+def _retried(pods: PodDefaults, component: str, pod: Manifest) -> Manifest:
+    """The spec of a Job with retries, except after exit code _NO_USE: a name in use, a wrong digest, a package that no archive has."""
+    exit_codes = {"containerName": pod["containers"][0]["name"], "operator": "In", "values": [_NO_USE]}
+    return {
+        "backoffLimit": 6,
+        "activeDeadlineSeconds": _FILL_S,
+        "template": pod_template(pods, component, pod),
+        "podFailurePolicy": {"rules": [{"action": "FailJob", "onExitCodes": exit_codes}]},
     }
-    name = metadata(object_name(cluster.name, "root-changes"), cluster.namespace, about)
-    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": name, "spec": spec}
 
 
 def _job(cluster: Cluster, component: str, spec: Manifest) -> Manifest:
-    """A Job cannot be changed, so its name is a hash of all that it is; a Job that failed is made again by the next deployment."""
+    """A Job is immutable, so its name contains a hash of its spec. The next deployment recreates a Job that failed."""
     name = content_name(object_name(cluster.name, component), {"spec": json.dumps(spec, sort_keys=True)})
     annotations = {"pulumi.com/replaceUnready": "true", "pulumi.com/timeoutSeconds": str(_FILL_S)}
     about = metadata(name, cluster.namespace, labels(cluster.name, component), annotations)
@@ -288,12 +263,5 @@ def _declare_job(job: Manifest, opts: pulumi.ResourceOptions) -> pulumi.CustomRe
     return kubernetes.batch.v1.Job(job["metadata"]["name"], metadata=job["metadata"], spec=job["spec"], opts=opts)
 
 
-def _context(capabilities: list[str]) -> Manifest:
-    """Root without privileges but the named capabilities."""
-    return {
-        "runAsUser": 0,
-        "runAsGroup": 0,
-        "allowPrivilegeEscalation": False,
-        "capabilities": {"drop": ["ALL"], **({"add": capabilities} if capabilities else {})},
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
+def _context(*capabilities: str) -> Manifest:
+    return root_context(*capabilities, read_only=False)

@@ -1,6 +1,6 @@
-"""Slurm's files and the key that signs its tokens: what slurmctld, slurmrestd and slurmdbd all mount.
+"""Slurm's files and the key that signs its tokens, which slurmctld, slurmrestd and slurmdbd mount.
 
-They are declared before any of these daemons, because slurmdbd comes before slurmctld, which waits for it at its first start.
+They are declared before all these daemons, as slurmdbd comes before slurmctld, which waits for slurmdbd at its first start.
 """
 
 import pulumi
@@ -12,7 +12,7 @@ from configs.models.cluster import Cluster
 from configs.render import slurm
 
 _FORMER_PARENT = "slipway:index:SlurmControlPlane"
-"""The component that had these objects before."""
+"""The former component of these objects."""
 
 
 class SlurmFiles(pulumi.ComponentResource):
@@ -42,5 +42,5 @@ class SlurmFiles(pulumi.ComponentResource):
 
 
 def build_config(cluster: Cluster) -> Manifest:
-    """The ConfigMap of Slurm's files, under a fixed name: a change reaches slurmctld's pod, whose sidecar then reconfigures."""
+    """The ConfigMap of Slurm's files; its name is fixed. A change reaches slurmctld's pod, whose sidecar reconfigures Slurm."""
     return config_map(slurm_config_name(cluster.name), cluster.namespace, labels(cluster.name, "slurmctld"), slurm.render(cluster))

@@ -1,7 +1,6 @@
-"""Storage that users and jobs share: the shared root, homes and further mounts, from any kind of source; and the cluster's own NFS
-server, which is NFS like any other to those that mount it.
+"""Storage that users and jobs share: the shared root, homes and further mounts from any kind of source, and the cluster's own NFS server.
 
-Makes a claim where a source needs it; host paths and claims that exist are only referred to. What is on the storage is left alone.
+A claim is created if a source needs it; host paths and existing claims are only referenced. Files on the storage are never touched.
 """
 
 import pulumi
@@ -21,7 +20,7 @@ class SharedStorage(pulumi.ComponentResource):
     """Claims for the shared folders of one cluster. A change of a source replaces its claim; the old claim's data is not moved."""
 
     claim_names: pulumi.Output[list[str]]
-    """Names of the claims made here, sorted."""
+    """Sorted names of the declared claims."""
 
     def __init__(self, name: str, cluster: Cluster, pods: PodDefaults, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:SharedStorage", name, {}, opts)
@@ -29,7 +28,7 @@ class SharedStorage(pulumi.ComponentResource):
         served: list[pulumi.Resource] = []
         if (server := cluster.storage.nfs_server) is not None:
             served.append(NfsServer(object_name(cluster.name, "nfs"), cluster, pods, server, pulumi.ResourceOptions(parent=self)))
-        # After the server, so that it goes last: a folder of a server that is gone cannot be unmounted.
+        # Declared after the server, so that the server is deleted last: without it, its folders cannot be unmounted.
         protecting = pulumi.ResourceOptions(parent=self, protect=protected, retain_on_delete=protected, depends_on=served)
         claims = build_claims(cluster)
         for manifest in claims:
@@ -39,7 +38,7 @@ class SharedStorage(pulumi.ComponentResource):
 
 
 def build_claims(cluster: Cluster) -> list[Manifest]:
-    """The claims to make, and for NFS their volumes: a volume written in a pod takes no mount options."""
+    """The claims, and for NFS their volumes: a volume in a pod's spec cannot have mount options."""
     folders = [
         *shared_mounts(cluster, cluster.storage.mounts),
         *([backup_mount(cluster.backup)] if cluster.backup else []),
@@ -59,7 +58,7 @@ def build_claims(cluster: Cluster) -> list[Manifest]:
 
 
 def _nfs(cluster: Cluster, name: str, source: Source) -> Nfs | None:
-    """The export that a shared folder is. Pods mount the cluster's own server as any other."""
+    """The NFS export of a shared folder. Pods mount the cluster's own server like any other."""
     server = cluster.storage.nfs_server
     if source.nfs_server and server is not None:
         return Nfs(server=server.cluster_ip, path=f"/{name}", options=server.options)
@@ -69,7 +68,7 @@ def _nfs(cluster: Cluster, name: str, source: Source) -> Nfs | None:
 def _claim(
     cluster: Cluster, name: str, size: str, storage_class: str | None, volume: str | None = None, mode: str = "ReadWriteMany"
 ) -> Manifest:
-    # Not waited for: with WaitForFirstConsumer a claim binds only when a pod, which is declared after it, asks for it.
+    # Not awaited: with WaitForFirstConsumer, a claim binds only when a pod uses it, and pods are declared later.
     about = metadata(object_name(cluster.name, name), cluster.namespace, labels(cluster.name, "storage"), SKIP_AWAIT)
     spec: Manifest = {
         "accessModes": [mode],
@@ -85,15 +84,15 @@ def _nfs_volume(cluster: Cluster, name: str, nfs: Nfs) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
-        # Volumes have no namespace of their own, so the name carries it. It never changes: another name would replace the claim, which is
-        # bound by name. Two stacks whose names meet here are refused by Kubernetes, as a volume's source is fixed.
+        # A volume has no namespace, so its name contains it. The name never changes: another would replace the claim, which is bound by
+        # name. If the names of two stacks collide, Kubernetes refuses the second, as a volume's source is immutable.
         "metadata": {
             "name": f"{cluster.namespace}-{claim}",
             "labels": labels(cluster.name, "storage"),
             "annotations": SKIP_AWAIT,
         },
         "spec": {
-            # NFS has no size; Kubernetes wants a number, the same as the claim's.
+            # NFS has no size, but Kubernetes requires one, equal to the claim's.
             "capacity": {"storage": "1Gi"},
             "accessModes": ["ReadWriteMany"],
             "persistentVolumeReclaimPolicy": "Retain",

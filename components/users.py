@@ -1,6 +1,6 @@
-"""The cluster's users, as every pod that knows them sees them: passwd, group and shadow, and the public keys for sshd.
+"""The cluster's users in pods: passwd, group and shadow, and the public keys for sshd.
 
-They come from the config, as two ConfigMaps that change in place, or from LDAP: then `ldap` writes them into a folder of the shared volume.
+They are in two ConfigMaps that change in place, or, from LDAP, in a folder of the shared volume that `ldap` writes.
 """
 
 from components.labels import Manifest, labels, object_name
@@ -14,7 +14,7 @@ from names import paths
 FOLDER = "identity"
 """Folder of the shared volume with the users from LDAP."""
 KEYS_PATH = "/etc/slipway/keys"
-"""Where sshd reads each user's public keys, a file a user."""
+"""The folder with one file of public keys for each user, for sshd."""
 
 
 def users_name(cluster: str) -> str:
@@ -28,7 +28,7 @@ def user_keys_name(cluster: str) -> str:
 
 
 def build_users(cluster: Cluster) -> list[Manifest]:
-    """The ConfigMaps of users and of their keys. They change in place, and roll no pod."""
+    """The ConfigMaps of users and of their keys. They change in place and roll no pod."""
     about = labels(cluster.name, "users")
     return [
         config_map(users_name(cluster.name), cluster.namespace, about, users.render(cluster)),
@@ -37,24 +37,24 @@ def build_users(cluster: Cluster) -> list[Manifest]:
 
 
 def users_mount(cluster: Cluster) -> Manifest:
-    """Where a container reads users and groups: the ConfigMap's files, or the folder on the shared volume."""
+    """The mount of users and groups: the ConfigMap's files, or the folder on the shared volume."""
     if cluster.login.ldap is None:
         return mount("users", paths.USERS, read_only=True)
     return {**mount(root_mount(cluster).name, paths.USERS, read_only=True), "subPath": FOLDER}
 
 
 def keys_mount(cluster: Cluster) -> Manifest:
-    """Where sshd sees the users' keys."""
+    """The mount of the users' keys, for sshd."""
     if cluster.login.ldap is None:
         return mount("user-keys", KEYS_PATH, read_only=True)
     return {**mount(root_mount(cluster).name, KEYS_PATH, read_only=True), "subPath": f"{FOLDER}/keys"}
 
 
 def users_volume(cluster: Cluster) -> Manifest:
-    """The volume behind `users_mount`, for a pod that has no shared volumes otherwise.
+    """The volume of `users_mount`, for a pod without other shared volumes.
 
-    A claim is read-only as a whole: else a pod's fsGroup would re-own all files of some kinds of volume. Source: Kubernetes' CSI client,
-    which leaves read-only volumes out of that.
+    A claim is read-only as a whole: else a pod's fsGroup would change the owner of all files on some kinds of volume. Source: Kubernetes'
+    CSI client, which skips read-only volumes.
     """
     if cluster.login.ldap is None:
         return config_volume("users", users_name(cluster.name))

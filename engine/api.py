@@ -1,7 +1,4 @@
-"""Requests to the Kubernetes API server: objects as plain JSON in and out, and each failure typed.
-
-Connections and credentials are lightkube's (see kubeconfig.py). Nothing is decided here.
-"""
+"""Requests to the Kubernetes API server: plain JSON in and out, and a typed error for each failure. lightkube connects (kubeconfig.py)."""
 
 import json
 import ssl
@@ -30,10 +27,10 @@ _R = TypeVar("_R")
 
 
 class RefusedError(SlipwayError):
-    """The API server's answer to a request that it does not carry out: its own words, its HTTP code, and its reason."""
+    """The API server refuses a request: its message, its HTTP code and its reason."""
 
-    def __init__(self, words: str, code: int, reason: str) -> None:
-        super().__init__(words)
+    def __init__(self, message: str, code: int, reason: str) -> None:
+        super().__init__(message)
         self.code, self.reason = code, reason
 
 
@@ -49,7 +46,7 @@ class Served:
 
 @dataclass
 class Api:
-    """One cluster. Every request raises RefusedError where the server refuses it, and UnreachableError where it does not answer."""
+    """One cluster. Requests raise RefusedError if the server refuses them, and UnreachableError if it does not answer."""
 
     where: Where
     client: httpx2.Client
@@ -68,23 +65,25 @@ class Api:
         headers: Mapping[str, str] = MappingProxyType({}),
         **parameters: Any,
     ) -> httpx2.Response:
-        """One request. A server that is overloaded says when to ask again, and is asked again then."""
-        typed = {"Content-Type": content} if body is not None else {}
-        headers = {"Accept": "*/*", **typed, **headers}
+        """One request. It is repeated when an overloaded server asks for that."""
+        content_type = {"Content-Type": content} if body is not None else {}
+        headers = {"Accept": "*/*", **content_type, **headers}
         for _ in range(_TRIES):
-            answer = self._send(method, path, json=body, headers=headers, params=parameters)
-            if answer.status_code != HTTPStatus.TOO_MANY_REQUESTS:
+            response = self._send(method, path, json=body, headers=headers, params=parameters)
+            if response.status_code != HTTPStatus.TOO_MANY_REQUESTS:
                 break
-            time.sleep(float(answer.headers.get("Retry-After", 1)))
+            time.sleep(float(response.headers.get("Retry-After", 1)))
         else:
-            raise UnreachableError(f"{self} is overloaded: {self.target.server}")
-        if answer.status_code == HTTPStatus.UNAUTHORIZED:
-            raise UnreachableError(f"{self} does not accept these credentials: {_status(answer).get('message') or answer.reason_phrase}")
-        if not answer.is_success:
-            status = _status(answer)
-            words = str(status.get("message") or f"{answer.status_code} {answer.reason_phrase}")
-            raise RefusedError(words, answer.status_code, str(status.get("reason") or ""))
-        return answer
+            raise UnreachableError(f"The API server of {self} is overloaded: {self.target.server}. Try again later.")
+        if response.status_code == HTTPStatus.UNAUTHORIZED:
+            raise UnreachableError(
+                f"{self} does not accept these credentials: {_status(response).get('message') or response.reason_phrase}"
+            )
+        if not response.is_success:
+            status = _status(response)
+            message = str(status.get("message") or f"{response.status_code} {response.reason_phrase}")
+            raise RefusedError(message, response.status_code, str(status.get("reason") or ""))
+        return response
 
     def _send(self, method: str, path: str, **arguments: Any) -> httpx2.Response:
         try:
@@ -97,22 +96,22 @@ class Api:
             raise UnreachableError(f"{self}: its credentials cannot be read: {type(error).__name__}: {error}") from error
 
     def kinds(self, again: bool = False) -> Mapping[Sort, Served]:
-        """Every kind that the API server knows; asked once, or `again`. An aggregated API that does not answer leaves the others."""
+        """Every kind that the API server serves, read once, or `again`. Kinds of an aggregated API that does not answer are missing."""
         if again or not self._kinds:
             self._kinds.clear()
-            answers: list[dict[str, Any]] = [self.request("GET", root, headers={"Accept": _DISCOVERY}).json() for root in ("/api", "/apis")]
-            for group in cast(list[dict[str, Any]], [*answers[0]["items"], *answers[1]["items"]]):
+            roots: list[dict[str, Any]] = [self.request("GET", root, headers={"Accept": _DISCOVERY}).json() for root in ("/api", "/apis")]
+            for group in cast(list[dict[str, Any]], [*roots[0]["items"], *roots[1]["items"]]):
                 name = str(group["metadata"].get("name") or "")
                 for version in group["versions"]:
-                    for each in version.get("resources", ()):
-                        served_as: dict[str, str] = each.get("responseKind") or {}
+                    for resource in version.get("resources", ()):
+                        served_as: dict[str, str] = resource.get("responseKind") or {}
                         sort = Sort(name, served_as.get("kind", ""))
                         api_version = f"{name}/{version['version']}".lstrip("/")
-                        self._kinds.setdefault(sort, Served(api_version, each["resource"], each["scope"] == "Namespaced"))
+                        self._kinds.setdefault(sort, Served(api_version, resource["resource"], resource["scope"] == "Namespaced"))
         return self._kinds
 
     def path(self, version: str, key: Key, *more: str) -> str:
-        """The path of an object; of its kind's list, in one namespace, without a name."""
+        """The path of an object. Without a name, it is the path of the list of its kind."""
         if (served := self.kinds().get(key.sort)) is None:
             raise RefusedError(f"The API server does not know the kind {key.sort}.", HTTPStatus.NOT_FOUND, "NotFound")
         root = "apis" if key.group else "api"
@@ -120,7 +119,7 @@ class Api:
         return "/".join(("", root, version or served.version, *where, served.plural, *((key.name,) if key.name else ()), *more))
 
     def find(self, key: Key, version: str = "") -> dict[str, Any] | None:
-        """An object; None where there is none."""
+        """The object, or None if it does not exist."""
         try:
             return self.request("GET", self.path(version, key)).json()
         except RefusedError as error:
@@ -129,34 +128,34 @@ class Api:
             return None
 
     def list(self, sort: Sort, namespace: str = "", **selectors: str) -> list[dict[str, Any]]:
-        """Objects of a kind, in a namespace unless the kind has none."""
-        said = self.request("GET", self.path("", Key(sort.group, sort.kind, namespace, "")), **cast(dict[str, Any], selectors)).json()
-        # Items of a list do not say what they are.
-        about: dict[str, Any] = {"apiVersion": said["apiVersion"], "kind": sort.kind}
-        return [about | item for item in said["items"]]
+        """The objects of a kind. The namespace is ignored for a kind that has none."""
+        listed = self.request("GET", self.path("", Key(sort.group, sort.kind, namespace, "")), **cast(dict[str, Any], selectors)).json()
+        # Items of a list have no apiVersion and no kind.
+        type_meta: dict[str, Any] = {"apiVersion": listed["apiVersion"], "kind": sort.kind}
+        return [type_meta | item for item in listed["items"]]
 
     def create(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
-        """Makes an object. Raises RefusedError where it is there."""
+        """Creates an object. Raises RefusedError if it exists."""
         path = self.path(str(manifest["apiVersion"]), key_of(manifest)._replace(name=""))
         return self.request("POST", path, manifest, fieldManager=writers.SLIPWAY).json()
 
     def apply(self, manifest: Mapping[str, Any], force: bool, dry_run: bool = False, manager: str = writers.SLIPWAY) -> dict[str, Any]:
-        """Applies an object on the server's side; gives it as it is, or would be, then."""
-        asked: dict[str, Any] = {"fieldManager": manager, "fieldValidation": "Strict", "force": str(force).lower()}
-        asked |= {"dryRun": "All"} if dry_run else {}
+        """Server-side apply. Returns the object as it is afterwards, or would be after a dry run."""
+        parameters: dict[str, Any] = {"fieldManager": manager, "fieldValidation": "Strict", "force": str(force).lower()}
+        parameters |= {"dryRun": "All"} if dry_run else {}
         path = self.path(str(manifest["apiVersion"]), key_of(manifest))
-        return self.request("PATCH", path, manifest, "application/apply-patch+yaml", **asked).json()
+        return self.request("PATCH", path, manifest, "application/apply-patch+yaml", **parameters).json()
 
     def merge(self, key: Key, change: Mapping[str, Any]) -> None:
         """Changes fields of an object."""
         self.request("PATCH", self.path("", key), change, "application/merge-patch+json", fieldManager=writers.SLIPWAY)
 
     def delete(self, key: Key, version: str = "", propagation: str = "Background", uid: str = "") -> bool:
-        """Asks for the deletion of an object; False where it is gone already. With a UID, the server refuses (409) another object of its
-        name."""
-        only = {"preconditions": {"uid": uid}} if uid else {}
+        """Requests the deletion of an object. Returns False if it does not exist. With a UID, the server refuses (409) to delete another
+        object of the same name."""
+        preconditions = {"preconditions": {"uid": uid}} if uid else {}
         try:
-            self.request("DELETE", self.path(version, key), {"propagationPolicy": propagation, **only})
+            self.request("DELETE", self.path(version, key), {"propagationPolicy": propagation, **preconditions})
         except RefusedError as error:
             if error.code != HTTPStatus.NOT_FOUND:
                 raise
@@ -164,41 +163,41 @@ class Api:
         return True
 
     def await_change(self, live: Mapping[str, Any], within_s: int) -> None:
-        """Returns when an object is no longer as it was read, at the latest after `within_s`."""
-        about, begin = live["metadata"], time.monotonic()
-        asked = {"fieldSelector": f"metadata.name={about['name']}", "resourceVersion": about["resourceVersion"]}
+        """Returns when the object has changed since it was read, at the latest after `within_s`."""
+        metadata, started = live["metadata"], time.monotonic()
+        selector = {"fieldSelector": f"metadata.name={metadata['name']}", "resourceVersion": metadata["resourceVersion"]}
         path = self.path(str(live["apiVersion"]), key_of(live)._replace(name=""))
         try:
-            with self.client.stream("GET", path, params={**asked, "watch": "true", "timeoutSeconds": str(within_s)}) as answer:
-                first = next(answer.iter_lines(), "") if answer.is_success else ""
-                if first and json.loads(first)["type"] != "ERROR":
+            with self.client.stream("GET", path, params={**selector, "watch": "true", "timeoutSeconds": str(within_s)}) as response:
+                first_line = next(response.iter_lines(), "") if response.is_success else ""
+                if first_line and json.loads(first_line)["type"] != "ERROR":
                     return
         except (httpx2.HTTPError, ConfigError, OSError, LookupError, ValueError):
-            pass  # the request that follows says so
-        time.sleep(max(0.0, within_s - (time.monotonic() - begin)))  # not allowed to watch, say
+            pass  # the caller's next request raises the error
+        time.sleep(max(0.0, within_s - (time.monotonic() - started)))  # for instance, this user may not watch
 
 
 def connect(where: Where) -> Api:
-    """The chosen cluster, not asked yet. Raises UnreachableError."""
+    """The chosen cluster; no request is sent yet. Raises UnreachableError."""
     return Api(where, *kubeconfig.connect(where))
 
 
 def side_by_side(function: Callable[[_T], _R], items: Iterable[_T]) -> Sequence[_R]:
-    """The function of each item, several at a time, in the items' order. Raises what the first of them raises."""
+    """Calls the function with each item, several at a time. Results are in the order of the items; the first error is raised."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(function, items))
 
 
 def _untrusted(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
-    """The refusal of the server's certificate that is behind an error; None where none is."""
+    """The certificate error that caused an error, if there is one."""
     while error and not isinstance(error, ssl.SSLCertVerificationError):
         error = error.__cause__ or error.__context__
     return error
 
 
-def _status(answer: httpx2.Response) -> dict[str, Any]:
+def _status(response: httpx2.Response) -> dict[str, Any]:
     try:
-        found = answer.json()
+        body = response.json()
     except ValueError:
         return {}
-    return cast(dict[str, Any], found) if isinstance(found, dict) else {}
+    return cast(dict[str, Any], body) if isinstance(body, dict) else {}

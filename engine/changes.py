@@ -1,6 +1,6 @@
-"""What applying the declared objects would do to the live objects. Pure. What that does to pods and jobs: `changes`.
+"""What applying the declared objects would do to the live objects. Pure. The package `changes` says what that does to pods and jobs.
 
-The truth is the API server's: each declared object as a server-side dry run returned it, against the live object. No schema is guessed at.
+A declared object is compared as the API server's dry run returns it, so no schema is needed.
 """
 
 import base64
@@ -17,16 +17,18 @@ from engine.plan import MASK, masked
 from engine.readiness import has_failed
 from engine.render import CRD, Document, Key, key_of, value_at
 from engine.render import annotation as annotation_of
+from engine.replacement import dotted
 from names import annotations, labels
 
 _TAKEN_OVER = "becomes this stack's"
+_UNTRIED = f"the API server can check it only after its {CRD} has changed"
 _CLAIMS = "volumeClaimTemplates"
 _SERVER_OWNED = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink")
 
 
 @dataclass(frozen=True)
 class ObjectChange:
-    """What happens to one object. `live` is None for a new object, `document` for an object that is no longer declared."""
+    """What happens to one object. `live` is None if it is new, `document` if it is no longer declared."""
 
     op: Op
     key: Key
@@ -36,12 +38,12 @@ class ObjectChange:
     note: str = ""
 
     def is_marked(self, annotation: str) -> bool:
-        """True when the live object carries `annotation: "true"`: what was said when it was last applied."""
+        """True if the live object carries `annotation: "true"`, as declared when it was last applied."""
         return annotation_of(self.live or {}, annotation) == "true"
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        """The live object's spec; empty without one."""
+        """The live object's spec; empty if it has none."""
         return (self.live or {}).get("spec", {})
 
 
@@ -56,8 +58,8 @@ def applyset_id(name: str, namespace: str) -> str:
 
 def labelled(manifest: Mapping[str, Any], set_id: str) -> dict[str, Any]:
     """The manifest as a member of the ApplySet, as kubectl would send it."""
-    about = manifest["metadata"]
-    return {**manifest, "metadata": {**about, "labels": {**about.get("labels", {}), labels.APPLYSET: set_id}}}
+    metadata = manifest["metadata"]
+    return {**manifest, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), labels.APPLYSET: set_id}}}
 
 
 def object_changes(
@@ -68,98 +70,102 @@ def object_changes(
     members: Iterable[Mapping[str, Any]],
     untried: Collection[Key] = (),
 ) -> list[ObjectChange]:
-    """One change an object, in the order of `declared`, then those to prune. `immutable`: refused in place. `untried`: no result, because
-    the definition of their kind changes first."""
-    found: list[ObjectChange] = []
+    """One change for each object, in the order of `declared`, then the objects to prune.
+
+    `immutable`: why the server refuses to update an object in place. `untried`: objects without a dry-run result, as the definition of
+    their kind changes first.
+    """
+    changes: list[ObjectChange] = []
     for document in declared:
-        old = live.get(document.key)
-        if old is None:
-            found.append(ObjectChange("create", document.key, document))
-        elif has_failed(old) and document.hints.get("replaceUnready") == "true":
-            found.append(ObjectChange("replace", document.key, document, old, note="it failed last time"))
-        elif document.key in immutable:
-            found.append(ObjectChange("replace", document.key, document, old, note=immutable[document.key]))
-        elif document.key in untried:
-            changed = tuple(differences(clean(old), _overlaid(clean(old), masked(document.manifest))))
-            found.append(ObjectChange("update", document.key, document, old, changed, note=f"the server judges it once its {CRD} is new"))
+        key, before = document.key, live.get(document.key)
+        if before is None:
+            changes.append(ObjectChange("create", key, document))
+        elif has_failed(before) and document.hints.get("replaceUnready") == "true":
+            changes.append(ObjectChange("replace", key, document, before, note="it failed last time"))
+        elif key in immutable:
+            changes.append(ObjectChange("replace", key, document, before, note=immutable[key]))
+        elif key in untried:
+            changed_fields = tuple(differences(clean(before), _overlaid(clean(before), masked(document.manifest))))
+            changes.append(ObjectChange("update", key, document, before, changed_fields, _UNTRIED))
         else:
-            new = results[document.key]
-            changed = tuple(differences(clean(old), clean(new)))
-            is_taken = _owner(old) != _owner(new)
-            secret = document.key.kind == "Secret" or document.has_secrets
-            changed = tuple(_hidden(each) for each in changed) if secret else changed
-            op, note = ("update" if changed or is_taken else "same"), (_TAKEN_OVER if is_taken else "")
-            found.append(ObjectChange(op, document.key, document, old, changed, note))
-    names = {document.key for document in declared}
-    gone = sorted((member for member in members if key_of(member) not in names), key=key_of, reverse=True)
-    found += [ObjectChange("delete", key_of(member), live=member) for member in gone if not member["metadata"].get("deletionTimestamp")]
-    return [_successor(change, found) if change.op == "create" and change.key.kind == "ConfigMap" else change for change in found]
+            after = results[key]
+            changed_fields = tuple(differences(clean(before), clean(after)))
+            if key.kind == "Secret" or document.has_secrets:
+                changed_fields = tuple(map(_hidden, changed_fields))
+            is_taken = _owner(before) != _owner(after)
+            op, note = ("update" if changed_fields or is_taken else "same"), (_TAKEN_OVER if is_taken else "")
+            changes.append(ObjectChange(op, key, document, before, changed_fields, note))
+    declared_keys = {document.key for document in declared}
+    undeclared = sorted((member for member in members if key_of(member) not in declared_keys), key=key_of, reverse=True)
+    changes += [ObjectChange("delete", key_of(live), live=live) for live in undeclared if not live["metadata"].get("deletionTimestamp")]
+    return [_successor(change, changes) if change.op == "create" and change.key.kind == "ConfigMap" else change for change in changes]
 
 
 def _overlaid(old: Any, new: Any) -> Any:
-    """The old value with what is declared laid over it: what an apply comes to, as far as that can be told without the server."""
+    """The old value with the declared one merged into it: the result of an apply, estimated without the server."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         before, after = cast(Mapping[str, Any], old), cast(Mapping[str, Any], new)
         return {**before, **{key: _overlaid(before.get(key), value) for key, value in after.items()}}
     return new
 
 
-def _successor(new: ObjectChange, found: Sequence[ObjectChange]) -> ObjectChange:
-    """A new ConfigMap named by its content takes the place of a ConfigMap that goes: show what differs between the two."""
+def _successor(new: ObjectChange, changes: Sequence[ObjectChange]) -> ObjectChange:
+    """A new ConfigMap, named by its content, that replaces a deleted one gets the differences between the two."""
     stem = _stem(new.key.name)
-    gone = (change for change in found if change.op == "delete" and change.key.kind == "ConfigMap")
-    old = next((change for change in gone if stem and _stem(change.key.name) == stem), None)
-    if old is None or old.live is None or new.document is None:
+    deleted_maps = (change for change in changes if change.op == "delete" and change.key.kind == "ConfigMap")
+    predecessor = next((change for change in deleted_maps if stem and _stem(change.key.name) == stem), None)
+    if predecessor is None or predecessor.live is None or new.document is None:
         return new
-    changed = differences(old.live.get("data"), masked(new.document.manifest.get("data")), ("data",))
-    return replace(new, differences=tuple(changed), note=f"takes the place of {old.key.name}")
+    changed_fields = differences(predecessor.live.get("data"), masked(new.document.manifest.get("data")), ("data",))
+    return replace(new, differences=tuple(changed_fields), note=f"takes the place of {predecessor.key.name}")
 
 
 def _stem(name: str) -> str | None:
-    found = re.fullmatch(r"(.+)-[0-9a-f]{8,10}", name)
-    return found.group(1) if found else None
+    match = re.fullmatch(r"(.+)-[0-9a-f]{8,10}", name)
+    return match.group(1) if match else None
 
 
 def clean(value: Mapping[str, Any]) -> dict[str, Any]:
-    """An object without what only the server writes."""
+    """An object without the fields that only the server writes."""
     metadata: dict[str, Any] = value["metadata"]
-    given: dict[str, str] = metadata.get("labels") or {}
-    own = {key: text for key, text in given.items() if key != labels.APPLYSET}
-    about: dict[str, Any] = {key: field for key, field in metadata.items() if key not in (*_SERVER_OWNED, "labels")}
-    if own:
-        about["labels"] = own
-    return {**{key: field for key, field in value.items() if key != "status"}, "metadata": about}
+    all_labels: dict[str, str] = metadata.get("labels") or {}
+    stack_labels = {key: text for key, text in all_labels.items() if key != labels.APPLYSET}
+    kept_metadata: dict[str, Any] = {key: field for key, field in metadata.items() if key not in (*_SERVER_OWNED, "labels")}
+    if stack_labels:
+        kept_metadata["labels"] = stack_labels
+    return {**{key: field for key, field in value.items() if key != "status"}, "metadata": kept_metadata}
 
 
 def _owner(value: Mapping[str, Any]) -> str | None:
-    """The ApplySet that an object is a member of; None for one that is nobody's."""
-    given: dict[str, str] = value.get("metadata", {}).get("labels") or {}
-    return given.get(labels.APPLYSET)
+    """The ApplySet that an object is a member of."""
+    object_labels: dict[str, str] = value.get("metadata", {}).get("labels") or {}
+    return object_labels.get(labels.APPLYSET)
 
 
-def refusals(found: Iterable[ObjectChange], set_id: str, adopt: bool) -> list[str]:
-    """Why these changes must not be made: protection, objects of others, a namespace on its way out. Empty when they may."""
-    said: list[str] = []
-    for change in found:
-        about: dict[str, Any] = (change.live or {}).get("metadata", {})
+def refusals(changes: Iterable[ObjectChange], set_id: str, adopt: bool) -> list[str]:
+    """Why these changes must not be made: protected objects, objects of others, objects that are being deleted."""
+    reasons: list[str] = []
+    for change in changes:
+        metadata: dict[str, Any] = (change.live or {}).get("metadata", {})
         owner = _owner(change.live or {})
         if change.op in ("delete", "replace") and change.is_marked(annotations.PROTECT):
             verb = "no longer declared" if change.op == "delete" else f"cannot change in place ({change.note})"
-            said.append(f"{change.key} is protected and {verb}. Take its protection off, `up`, then try again.")
-        elif change.document and change.live and about.get("deletionTimestamp"):
-            said.append(f"{change.key} is being deleted; wait until it is gone (kubectl get {change.key.kind.lower()} {change.key.name}).")
+            reasons.append(f"{change.key} is protected and {verb}. Remove its protection, run `up`, then try again.")
+        elif change.document and change.live and metadata.get("deletionTimestamp"):
+            kind, name = change.key.kind.lower(), change.key.name
+            reasons.append(f"{change.key} is being deleted; wait until it is gone (kubectl get {kind} {name}).")
         elif change.document and change.live and owner != set_id and not adopt and not _is_left_over(change, owner):
             whose = "belongs to another stack" if owner else "was not made by this stack"
-            other = "Let one stack bring the kind and leave it out of this one" if change.key.kind == CRD else "Choose another name"
-            said.append(f"{change.key} exists and {whose}. {other}, or take it over with --adopt.")
-    return said
+            alternative = "Let one stack bring the kind and leave it out of this one" if change.key.kind == CRD else "Choose another name"
+            reasons.append(f"{change.key} exists and {whose}. {alternative}, or take it over with --adopt.")
+    return reasons
 
 
 def _is_left_over(change: ObjectChange, owner: str | None) -> bool:
-    """True of an object that is nobody's and that the next stack takes over: its provider says so, an earlier stack left it so, or it was
-    left to its controller, which has not deleted it yet.
+    """True if the object has no owner and this stack may take it over: its provider upserts, an earlier stack retained its
+    CustomResourceDefinition, or a controller is to delete it and has not yet.
 
-    The pulumi CLI leaves no mark on what it retains.
+    The Pulumi CLI does not mark what it retains.
     """
     if owner is not None or change.document is None:
         return False
@@ -168,21 +174,21 @@ def _is_left_over(change: ObjectChange, owner: str | None) -> bool:
     return change.document.adopts or is_listed or (change.key.kind == CRD and change.is_marked(annotations.RETAIN))
 
 
-def retained(found: Iterable[ObjectChange]) -> list[Key]:
-    """Objects no longer declared that stay in the cluster, as their `retainOnDelete` said."""
-    return [change.key for change in found if change.op == "delete" and change.is_marked(annotations.RETAIN)]
+def retained(changes: Iterable[ObjectChange]) -> list[Key]:
+    """Objects that are no longer declared and stay in the cluster (`retainOnDelete`)."""
+    return [change.key for change in changes if change.op == "delete" and change.is_marked(annotations.RETAIN)]
 
 
-def deleted_by_controller(found: Sequence[ObjectChange]) -> list[Key]:
-    """Objects no longer declared whose controller deletes them, as their name leaves a list that is declared. If kubectl pruned them too,
-    it would fail on each that the controller was quicker with."""
-    lists = {(change.key.namespace, change.key.name) for change in found if change.document and change.key.kind == "ConfigMap"}
-    gone = ((change.key, change.live) for change in found if change.op == "delete" and change.live)
-    return [key for key, live in gone if (key.namespace, annotation_of(live, annotations.DECLARED_IN)) in lists]
+def deleted_by_controller(changes: Sequence[ObjectChange]) -> list[Key]:
+    """Objects that are no longer declared and that their controller deletes, as their name leaves a declared list. If kubectl pruned them
+    too, it would fail for each one that the controller deletes first."""
+    lists = {(change.key.namespace, change.key.name) for change in changes if change.document and change.key.kind == "ConfigMap"}
+    deletions = ((change.key, change.live) for change in changes if change.op == "delete" and change.live)
+    return [key for key, live in deletions if (key.namespace, annotation_of(live, annotations.DECLARED_IN)) in lists]
 
 
-def steps(found: Sequence[ObjectChange]) -> list[Step]:
-    """The changes as `changes` tells their story: secrets stay masked."""
+def steps(changes: Sequence[ObjectChange]) -> list[Step]:
+    """The changes in the form that the package `changes` reads. Secrets stay masked."""
     return [
         Step(
             change.op,
@@ -195,27 +201,27 @@ def steps(found: Sequence[ObjectChange]) -> list[Step]:
             change.differences,
             is_retained=change.is_marked(annotations.RETAIN),
         )
-        for change in found
+        for change in changes
     ]
 
 
-def left_as_they_are(found: Sequence[ObjectChange]) -> list[str]:
-    """Fields whose declared value no longer counts, as their resource ignores changes: what is declared, and what stays. No keys, and
-    nothing of disks whose claims are declared themselves: `changes.settled` tells of these."""
-    said: list[str] = []
-    claims = {change.key.name for change in found if change.document and change.key.kind == "PersistentVolumeClaim"}
-    for change in found:
+def left_as_they_are(changes: Sequence[ObjectChange]) -> list[str]:
+    """A message for each field whose declared value is ignored (`ignoreChanges`). Secrets are left out, and so are disks whose claims are
+    declared: `changes.settled` covers these."""
+    messages: list[str] = []
+    claims = {change.key.name for change in changes if change.document and change.key.kind == "PersistentVolumeClaim"}
+    for change in changes:
         if change.document is None or change.live is None or change.key.kind == "Secret":
-            continue  # a key stays until it is rotated, which is what its declaration means, and is shown to nobody
+            continue  # a key is meant to stay until it is rotated, and is never shown
         if annotation_of(change.document.manifest, annotations.STORAGE_CLASS):
             continue
         for path in change.document.ignored:
-            for each in differences(value_at(change.live, path), masked(value_at(change.document.resource.inputs, path)), path):
-                where = ".".join(each.path).replace(".[", "[")
+            for difference in differences(value_at(change.live, path), masked(value_at(change.document.resource.inputs, path)), path):
+                old, new = difference.old, difference.new
                 has_claims = path[-1] == _CLAIMS and _claims_of(change) <= claims
-                if each.new is not None and not has_claims and not _is_same_quantity(each.old, each.new):
-                    said.append(f"{change.key}: {where} stays {each.old}; {each.new} is for a new one only.")
-    return said
+                if new is not None and not has_claims and not _is_same_quantity(old, new):
+                    messages.append(f"{change.key}: {dotted(difference.path)} stays {old}: only a new object gets {new}.")
+    return messages
 
 
 def _claims_of(change: ObjectChange) -> set[str]:
@@ -224,7 +230,7 @@ def _claims_of(change: ObjectChange) -> set[str]:
 
 
 def _is_same_quantity(left: Any, right: Any) -> bool:
-    """True for `1Ti` and `1024Gi`: the API server writes quantities its own way."""
+    """True for `1Ti` and `1024Gi`: the API server normalizes quantities."""
     return quantity(left) is not None and quantity(left) == quantity(right)
 
 
@@ -235,13 +241,13 @@ def _hidden(difference: Difference) -> Difference:
 
 
 def claims_left(claims: Iterable[Mapping[str, Any]], workloads: Iterable[ObjectChange]) -> list[str]:
-    """Claims that were made from the templates of sets, and that stay when these are deleted, as their retention says."""
-    kept: list[str] = []
+    """Claims made from the templates of sets that stay when the sets are deleted, by their retention policy."""
+    remaining: list[str] = []
     for change in workloads:
         if change.key.kind not in RETENTION or takes_claims(change.key.kind, change.spec):
             continue
         templates: list[dict[str, Any]] = change.spec.get("volumeClaimTemplates", [])
         stems = [f"{template['metadata']['name']}-{change.key.name}-" for template in templates]
         names = [claim["metadata"]["name"] for claim in claims]
-        kept += [name for name in names if any(name.startswith(stem) and name.removeprefix(stem).isdigit() for stem in stems)]
-    return sorted(kept)
+        remaining += [name for name in names if any(name.startswith(stem) and name.removeprefix(stem).isdigit() for stem in stems)]
+    return sorted(remaining)

@@ -1,8 +1,8 @@
-"""What is read from and written to the cluster. Decisions are in changes.py and readiness.py.
+"""Reads from and writes to the cluster. Decisions are in changes.py and readiness.py.
 
-One stack keeps two objects of its own beside its declared ones: the ApplySet's parent (ConfigMap `slipway-<project>-<stack>`) and its
-random values (Secret `slipway-<project>-<stack>-random`). The Secret is made before anything that uses a value, and never overwritten.
-The ApplySet is kubectl's, to the letter, so that `kubectl apply --applyset --prune` works on the same set.
+A stack has two objects beside its declared ones: the parent of its ApplySet (ConfigMap `slipway-<project>-<stack>`) and its random values
+(Secret `slipway-<project>-<stack>-random`). The Secret is created before any object that uses a value, and never overwritten. The ApplySet
+is exactly kubectl's, so `kubectl apply --applyset --prune` works on it.
 """
 
 import base64
@@ -27,25 +27,25 @@ from engine.requirements import Offer
 from names import annotations, crds, labels
 from slurm.logs import readable
 
-_NO_OPERATOR = "The stack says monitoring.prometheus: Operator. Install the Prometheus Operator, or say Own."
+_NO_OPERATOR = "The stack sets monitoring.prometheus: Operator. Install the Prometheus Operator, or set Own."
 _KINDS = "applyset.kubernetes.io/contains-group-kinds"
 _IMMUTABLE = ("immutable", "updates to statefulset spec", "may not change", "cannot be changed")
-"""What the API server's validation says of a field that only a new object can have otherwise; it has no code for that."""
+"""Parts of the API server's messages about immutable fields; it has no error code for these."""
 _CLI = 'conflict with "pulumi-kubernetes'
 _CLIS = (
-    "The Pulumi CLI deployed namespace {namespace} (its provider manages fields of the objects); nothing was changed. Use one of the two "
-    "in a namespace: pulumi up, or after pulumi destroy this command. docs/start/pulumi.md says more. --force-conflicts takes the objects "
-    "over."
+    "Nothing was changed: the Pulumi CLI deployed namespace {namespace}, and its provider manages fields of the objects. Use only one of "
+    "the two tools in a namespace: run pulumi up, or run pulumi destroy and then this command. See docs/start/pulumi.md. To take the "
+    "objects over, give --force-conflicts."
 )
 _RESIZES = {"must support resize": GROW_REMEDY, "can not be less than status.capacity": SHRINK_REMEDY}
-"""What the API server says of a disk's size that it will not make, and what to do."""
+"""Parts of the API server's messages about a disk size that it refuses, each with its remedy."""
 _OWN_PODS = ("CronJob", "DaemonSet", "Deployment", "Job", "StatefulSet")
 _VERBS = ("get", "list", "create", "patch", "delete")
 
 
 @dataclass(frozen=True)
 class Home:
-    """Where one stack lives: its cluster, its namespace and the names of its own two objects."""
+    """A stack's place: its cluster, its namespace and the names of its own two objects."""
 
     api: Api
     namespace: str
@@ -58,41 +58,41 @@ class Home:
 
     @property
     def keeper(self) -> Key:
-        """The Secret that keeps the random values."""
+        """The Secret with the random values."""
         return Key("", "Secret", self.namespace, f"{self.name}-random")
 
     @property
     def parent(self) -> Key:
-        """The ConfigMap that stands for the ApplySet."""
+        """The ConfigMap that is the parent of the ApplySet."""
         return Key("", "ConfigMap", self.namespace, self.name)
 
 
 @dataclass(frozen=True)
 class Kept:
-    """The stack's own two objects as they are: random values by key, their version, and the kinds the stack has had."""
+    """What the stack's own two objects contain: random values by key, the Secret's version, and the kinds the stack has had."""
 
     values: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     version: str | None = None
     kinds: tuple[str, ...] = ()
     identifier: str = ""
-    """The clusterIdentifier of the stack that keeps its values here."""
+    """The clusterIdentifier of the stack that stored the values."""
 
     @property
     def is_known(self) -> bool:
-        """True when the stack has been applied to this cluster before."""
+        """True if the stack has been applied to this cluster before."""
         return self.version is not None or bool(self.kinds)
 
 
 @dataclass(frozen=True)
 class Seen:
-    """All that a decision needs: live objects, the server's dry-run results, what it will not change in place, members of the ApplySet."""
+    """Live objects, the server's dry-run results, why it refuses to change some in place, and the members of the ApplySet."""
 
     live: Mapping[Key, Mapping[str, Any]]
     results: Mapping[Key, Mapping[str, Any]]
     immutable: Mapping[Key, str]
     members: Sequence[Mapping[str, Any]]
     untried: frozenset[Key] = frozenset()
-    """Objects of a kind whose definition is about to change: the server can judge them only once it has."""
+    """Objects of a kind whose definition changes first: the server cannot check them before."""
 
 
 def kept(home: Home) -> Kept:
@@ -104,26 +104,26 @@ def kept(home: Home) -> Kept:
 
 
 def keep(home: Home, before: Kept, fresh: Mapping[str, bytes], identifier: str) -> None:
-    """Stores new random values, and whose they are. Raises SlipwayError when somebody else did so in the meantime: the next run reads
-    theirs."""
-    marked = before.version is None or before.identifier == identifier
-    if not fresh and marked:
+    """Stores new random values and the stack's clusterIdentifier. Raises SlipwayError if the Secret was written in the meantime: the next
+    run reads those values."""
+    is_marked = before.version is None or before.identifier == identifier
+    if not fresh and is_marked:
         return
     data = {key: base64.b64encode(value).decode() for key, value in fresh.items()}
     owner = {annotations.CLUSTER_IDENTIFIER: identifier} if identifier else {}
     try:
         if before.version is None:
             managed = {labels.MANAGED_BY: "slipway"}
-            about = {"name": home.keeper.name, "namespace": home.namespace, "labels": managed, "annotations": owner}
-            home.api.create({"apiVersion": "v1", "kind": "Secret", "metadata": about, "type": crds.RANDOM, "data": data})
+            metadata = {"name": home.keeper.name, "namespace": home.namespace, "labels": managed, "annotations": owner}
+            home.api.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": crds.RANDOM, "data": data})
         else:
             home.api.merge(home.keeper, {"metadata": {"resourceVersion": before.version, "annotations": owner}, "data": data})
     except RefusedError as error:
-        raise SlipwayError(f"The stack's random values could not be kept, so nothing was applied: {error}") from error
+        raise SlipwayError(f"The stack's random values could not be stored, so nothing was applied: {error}") from error
 
 
 def offer(home: Home) -> Offer:
-    """What the cluster has that a stack may need. Raises SlipwayError where this user may not look."""
+    """What the cluster has that a stack may need. Raises SlipwayError if this user may not read it."""
     nodes, classes = home.api.list(Sort("", "Node")), home.api.list(Sort("storage.k8s.io", "StorageClass"))
     return Offer(nodes, classes, frozenset(str(claim["metadata"]["name"]) for claim in claims(home)))
 
@@ -134,9 +134,9 @@ def claims(home: Home) -> list[dict[str, Any]]:
 
 
 def live_secrets(home: Home, declared: Sequence[Document]) -> dict[Key, Mapping[str, bytes]]:
-    """The data of the declared Secrets that are there, whoever made them."""
-    found = _live(home, [document for document in declared if document.key.kind == "Secret"])
-    return {key: _data(live) for key, live in found.items()}
+    """The data of the declared Secrets that exist, whoever created them."""
+    secrets = [document for document in declared if document.key.kind == "Secret"]
+    return {key: _data(live) for key, live in _live(home, secrets).items()}
 
 
 def _data(secret: Mapping[str, Any]) -> dict[str, bytes]:
@@ -151,14 +151,14 @@ def sort_of(name: str) -> Sort:
 
 
 def scoped(home: Home, declared: Sequence[Document]) -> list[Document]:
-    """The documents as the API server files them: without a namespace where their kind has none."""
+    """The documents, without a namespace if their kind has none."""
     return scoped_as(declared, {sort: served.is_namespaced for sort, served in home.api.kinds().items()})
 
 
 def look(home: Home, declared: Sequence[Document], before: Kept, force_conflicts: bool) -> Seen:
-    """Live objects, members and dry-run results. Raises SlipwayError with all that the server refuses.
+    """Live objects, members and dry-run results. Raises SlipwayError with everything that the server refuses.
 
-    Objects of a kind that the stack itself is about to bring are new, and nothing is asked about them.
+    Objects of a kind that the stack itself adds are new: the server is not asked about them.
     """
     _refuse_unknown(home, declared)
     known = [document for document in declared if document.key.sort in home.api.kinds()]
@@ -171,7 +171,7 @@ def look(home: Home, declared: Sequence[Document], before: Kept, force_conflicts
         except RefusedError as error:
             return error
 
-    # In a namespace that is still to be made, the server has nothing to compare with, and every object is new.
+    # In a namespace that does not exist yet, every object is new.
     answerable = [document for document in known if document.key.namespace not in namespaces]
     answers = dict(zip((document.key for document in answerable), side_by_side(dry_run, answerable), strict=True))
     results = {key: answer for key, answer in answers.items() if not isinstance(answer, RefusedError)}
@@ -189,7 +189,7 @@ def look(home: Home, declared: Sequence[Document], before: Kept, force_conflicts
 
 
 def _refuse_unknown(home: Home, declared: Sequence[Document]) -> None:
-    """Raises SlipwayError with every object of a kind that neither the API server nor the stack has."""
+    """Raises SlipwayError with every object whose kind neither the API server nor the stack has."""
     known = {*home.api.kinds(), *(document.brings for document in declared)}
     if unknown := sorted(str(document.key) for document in declared if document.key.sort not in known):
         lacking = f"The API server does not know the kind of these {len(unknown)} objects, and the stack brings no {CRD} for it:"
@@ -210,7 +210,7 @@ def _in_words(fault: RefusedError) -> str:
 
 
 def beside_live(home: Home, declared: Sequence[Document]) -> list[Document]:
-    """The documents with the cluster's own values where they ignore changes."""
+    """The documents, with the live values of the fields that ignore changes."""
     live = _live(home, [document for document in declared if document.ignored and document.key.sort in home.api.kinds()])
     return [document.beside(live[document.key]) if document.key in live else document for document in declared]
 
@@ -220,69 +220,66 @@ def _changes(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> bo
 
 
 def _live(home: Home, declared: Iterable[Document]) -> dict[Key, Mapping[str, Any]]:
-    found = side_by_side(lambda document: home.api.find(document.key, str(document.manifest["apiVersion"])), declared)
-    return {key_of(live): live for live in found if live is not None}
+    objects = side_by_side(lambda document: home.api.find(document.key, str(document.manifest["apiVersion"])), declared)
+    return {key_of(live): live for live in objects if live is not None}
 
 
 def members(home: Home, before: Kept, more: Iterable[Sort] = ()) -> list[Mapping[str, Any]]:
-    """Every object of the stack that is there: of the kinds it has had, and of some more."""
+    """Every live object of the stack: of the kinds it has had, and of `more`."""
     return of_sorts(home, {*map(sort_of, before.kinds), *more})
 
 
 def of_sorts(home: Home, sorts: Iterable[Sort]) -> list[Mapping[str, Any]]:
-    """Objects of these kinds that carry the ApplySet's label."""
-    listed = partial(home.api.list, namespace=home.namespace, labelSelector=f"{labels.APPLYSET}={home.set_id}")
-    return [live for found in side_by_side(listed, sorted(set(sorts) & home.api.kinds().keys())) for live in found]
+    """The objects of these kinds that carry the ApplySet's label."""
+    list_members = partial(home.api.list, namespace=home.namespace, labelSelector=f"{labels.APPLYSET}={home.set_id}")
+    return [live for objects in side_by_side(list_members, sorted(set(sorts) & home.api.kinds().keys())) for live in objects]
 
 
 def unlisted(home: Home, before: Kept) -> list[Sort]:
-    """Kinds the stack has had that the API server does not list now: an aggregated API may be down. Nobody can look for their objects."""
+    """Kinds the stack has had that the API server does not list now, for instance as an aggregated API is down."""
     return sorted(set(map(sort_of, before.kinds)) - home.api.kinds().keys())
 
 
 def lacking_rights(home: Home, declared: Iterable[Document]) -> list[str]:
-    """What this user may not do of what the stack needs, all kinds at once: `statefulsets.apps: create, delete`."""
+    """The rights that the stack needs and this user lacks, a line for each kind: `statefulsets.apps: create, delete`."""
     kinds = home.api.kinds()
-    wanted = {(document.key.group, kinds[document.key.sort].plural) for document in declared if document.key.sort in kinds}
-    wanted |= {(document.brings.group, document.plural) for document in declared if document.brings}
-    wanted |= {("", "secrets"), ("", "configmaps")}
-    spread = {(sort.group, served.plural) for sort, served in kinds.items() if not served.is_namespaced}
+    resources = {(document.key.group, kinds[document.key.sort].plural) for document in declared if document.key.sort in kinds}
+    resources |= {(document.brings.group, document.plural) for document in declared if document.brings}
+    resources |= {("", "secrets"), ("", "configmaps")}
+    cluster_wide = {(sort.group, served.plural) for sort, served in kinds.items() if not served.is_namespaced}
 
-    def is_refused(asked: tuple[str, str, str]) -> bool:
-        group, plural, verb = asked
-        where = {} if (group, plural) in spread else {"namespace": home.namespace}
-        spec = {"resourceAttributes": {"group": group, "resource": plural, "verb": verb, **where}}
+    def is_refused(right: tuple[str, str, str]) -> bool:
+        group, plural, verb = right
+        scope = {} if (group, plural) in cluster_wide else {"namespace": home.namespace}
+        spec = {"resourceAttributes": {"group": group, "resource": plural, "verb": verb, **scope}}
         review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "metadata": {}, "spec": spec}
         return not home.api.create(review).get("status", {}).get("allowed")
 
-    asked = [(group, plural, verb) for group, plural in sorted(wanted) for verb in _VERBS]
-    lacks: dict[str, list[str]] = {}
-    for (group, plural, verb), refused in zip(asked, side_by_side(is_refused, asked), strict=True):
-        if refused:
-            lacks.setdefault(f"{plural}.{group}".rstrip("."), []).append(verb)
-    return [f"{name}: {', '.join(verbs)}" for name, verbs in lacks.items()]
+    rights = [(group, plural, verb) for group, plural in sorted(resources) for verb in _VERBS]
+    refused_verbs: dict[str, list[str]] = {}
+    for (group, plural, verb), is_lacking in zip(rights, side_by_side(is_refused, rights), strict=True):
+        if is_lacking:
+            refused_verbs.setdefault(f"{plural}.{group}".rstrip("."), []).append(verb)
+    return [f"{name}: {', '.join(verbs)}" for name, verbs in refused_verbs.items()]
 
 
 def apply(home: Home, document: Document, force_conflicts: bool, dry_run: bool = False) -> dict[str, Any]:
-    """Applies an object as a member of the ApplySet, or tries to; gives it as it is, or would be, then."""
+    """Applies an object as a member of the ApplySet, see Api.apply."""
     manifest: dict[str, Any] = revealed(labelled(document.manifest, home.set_id))
     return home.api.apply(manifest, force_conflicts or document.is_forced, dry_run)
 
 
 def make_kinds(home: Home, definitions: Sequence[Document], force_conflicts: bool, timeout_s: float) -> None:
-    """Applies CustomResourceDefinitions and returns when the API server serves their kinds, before any object of theirs is applied.
-
-    Raises SlipwayError.
-    """
+    """Applies CustomResourceDefinitions and returns when the API server serves their kinds. Raises SlipwayError after `timeout_s`."""
     live = [apply(home, document, force_conflicts) for document in definitions]
     deadline = time.monotonic() + timeout_s
     for definition in live:
         while not has_condition(definition, "Established"):
             if time.monotonic() > deadline:
-                raise SlipwayError(f"The API server does not take {key_of(definition)} after {timeout_s:.0f} s.")
+                raise SlipwayError(f"The API server has not established {key_of(definition)} after {timeout_s:.0f} s.")
             home.api.await_change(definition, 1)
             definition = home.api.find(key_of(definition)) or definition
-    # Established comes a moment before the kind is listed.
+    # A kind is listed a moment after its definition is Established.
     while missing := {document.brings for document in definitions} - home.api.kinds(again=True).keys():
         if time.monotonic() > deadline:
             raise SlipwayError(f"The API server does not serve {', '.join(sorted(map(str, missing)))} after {timeout_s:.0f} s.")
@@ -290,11 +287,11 @@ def make_kinds(home: Home, definitions: Sequence[Document], force_conflicts: boo
 
 
 def enlist(home: Home, sorts: Iterable[Sort]) -> None:
-    """Says at the ApplySet's parent of which kinds it has members; makes it where it is not there.
+    """Records the kinds of the ApplySet's members at its parent, and creates the parent if it does not exist.
 
-    Before objects are applied that is every kind there was or will be, afterwards those that are left. Source: KEP-3659.
+    Before objects are applied, these are all old and new kinds; afterwards, those that are left. Source: KEP-3659.
     """
-    about = {
+    metadata = {
         "name": home.name,
         "namespace": home.namespace,
         "labels": {"applyset.kubernetes.io/id": home.set_id},
@@ -304,11 +301,11 @@ def enlist(home: Home, sorts: Iterable[Sort]) -> None:
             _KINDS: ",".join(sorted(map(str, set(sorts)))),
         },
     }
-    home.api.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": about}, force=True, manager="kubectl-applyset")
+    home.api.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}, force=True, manager="kubectl-applyset")
 
 
 def release(home: Home, keys: Iterable[Key]) -> None:
-    """Takes objects out of the ApplySet, so that nothing prunes them. One that is gone already is no error."""
+    """Removes objects from the ApplySet, so that they are not pruned. An object that does not exist is no error."""
     for key in keys:
         try:
             home.api.merge(key, {"metadata": {"labels": {labels.APPLYSET: None}}})
@@ -318,7 +315,7 @@ def release(home: Home, keys: Iterable[Key]) -> None:
 
 
 def unrecord(home: Home, keys: Iterable[Key]) -> None:
-    """Takes objects off the guard's record, so that it does not make them again while they are replaced. `up` writes the record anew."""
+    """Removes objects from the guard's record, so that it does not recreate them while they are replaced. `up` rewrites the record."""
     if not (entries := {f"{key.kind}.{key.name}": None for key in keys}):
         return
     for secret in home.api.list(Sort("", "Secret"), home.namespace, labelSelector="=".join(RECORD)):
@@ -327,13 +324,12 @@ def unrecord(home: Home, keys: Iterable[Key]) -> None:
 
 
 def delete(home: Home, objects: Iterable[Mapping[str, Any]]) -> list[Key]:
-    """Asks for the deletion of objects; waits for none. Kubernetes' own workloads stay until the pods they own are gone. Gives those that
-    somebody created again: the new object is not deleted.
+    """Requests the deletion of objects without waiting. Returns those that were recreated: the new object is not deleted.
 
-    Objects of other kinds do not: in the foreground Kubernetes deletes what an object owns at once, before the object's controller can wind
-    it down (a NodeSet drains its nodes first).
+    Kubernetes' own workloads are deleted in the foreground, so they stay until their pods are gone. Other kinds are not: Kubernetes would
+    delete their dependents at once, before their controller can stop them (a NodeSet drains its nodes first).
     """
-    anew: list[Key] = []
+    recreated: list[Key] = []
     for live in objects:
         propagation = "Foreground" if live["kind"] in _OWN_PODS else "Background"
         try:
@@ -341,15 +337,15 @@ def delete(home: Home, objects: Iterable[Mapping[str, Any]]) -> list[Key]:
         except RefusedError as error:
             if error.code != HTTPStatus.CONFLICT:
                 raise
-            anew.append(key_of(live))
-    return anew
+            recreated.append(key_of(live))
+    return recreated
 
 
 def remaining(home: Home, objects: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Of these objects, those that are still there, as they are now. One that was recreated under its name is not."""
+    """The objects that still exist, as they are now. An object recreated under the same name does not count."""
     uids = {live["metadata"].get("uid") for live in objects}
-    found = side_by_side(lambda live: home.api.find(key_of(live), str(live["apiVersion"])), objects)
-    return [live for live in found if live and live["metadata"].get("uid") in uids]
+    current = side_by_side(lambda live: home.api.find(key_of(live), str(live["apiVersion"])), objects)
+    return [live for live in current if live and live["metadata"].get("uid") in uids]
 
 
 def forget(home: Home) -> None:
@@ -359,7 +355,7 @@ def forget(home: Home) -> None:
 
 
 def last_words(home: Home, pod: str, container: str) -> list[str]:
-    """The last lines of a container that ends again and again: of its newest run, or of the run before while that is silent."""
+    """The last log lines of a container that keeps ending: of its newest run, or of the previous one if that has logged nothing."""
     path = home.api.path("", Key("", "Pod", home.namespace, pod), "log")
     for previous in ("false", "true"):
         with contextlib.suppress(RefusedError):
@@ -370,6 +366,6 @@ def last_words(home: Home, pod: str, container: str) -> list[str]:
 
 
 def growing_classes(home: Home) -> dict[str, bool]:
-    """Of each StorageClass, whether it lets disks grow."""
+    """Whether each StorageClass allows its disks to grow."""
     classes = home.api.list(Sort("storage.k8s.io", "StorageClass"))
-    return {str(each["metadata"]["name"]): each.get("allowVolumeExpansion") is True for each in classes}
+    return {str(storage_class["metadata"]["name"]): storage_class.get("allowVolumeExpansion") is True for storage_class in classes}

@@ -1,4 +1,4 @@
-"""The errors of `slipway`: messages a person can act on, printed without a stack trace. The exit code is 1; 130 for a stopped verb."""
+"""The errors of `slipway`, printed without a stack trace. The exit code is 1, or 130 if the user stopped the command."""
 
 import tempfile
 import traceback
@@ -6,24 +6,24 @@ from collections.abc import Iterable
 
 
 class SlipwayError(Exception):
-    """Something the user can put right; the message says which and how."""
+    """An error that the user can fix. The message says how."""
 
 
 class UnreachableError(SlipwayError):
-    """The cluster could not be asked: no such context, no answer."""
+    """The cluster cannot be reached: there is no such context, or no answer."""
 
 
 class StoppedError(SlipwayError):
-    """The user stopped a verb on its way; the exit code is 130, as a shell has it."""
+    """The user interrupted a command. The exit code is 130, as in a shell."""
 
 
 def rows(lines: Iterable[object]) -> str:
-    """The lines of a list in a message."""
+    """Indents the lines of a list in a message."""
     return "\n".join(f"  {line}" for line in lines)
 
 
 def unforeseen(error: Exception) -> str:
-    """What to say of an error that no code expected. Call it where the error is caught: its stack trace goes to a file of its own."""
+    """The message for an unexpected error. Call it in the except block: it writes the stack trace to a new file."""
     with tempfile.NamedTemporaryFile("w", prefix="slipway-", suffix=".log", delete=False) as log:
         log.write(traceback.format_exc())
-    return f"{type(error).__name__}: {error}\nNobody foresaw that, so please report it, with {log.name}."
+    return f"{type(error).__name__}: {error}\nThis is a bug. Please report it and attach {log.name}."

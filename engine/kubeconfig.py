@@ -1,6 +1,5 @@
-"""The kubeconfig, as kubectl reads it: files by precedence, the context, and what a connection needs that lightkube leaves aside.
-
-lightkube reads one file and plain credentials. KUBECONFIG as a list, newer credential plugins, proxies and impersonation are added here.
+"""The kubeconfig, as kubectl reads it. lightkube reads one file and plain credentials; this adds KUBECONFIG as a list, newer credential
+plugins, proxies and impersonation.
 """
 
 import contextlib
@@ -39,22 +38,22 @@ class Target:
     context: str
     server: str
     trusts: str = "the system's certificate authorities"
-    """What the server's certificate is checked against."""
+    """What the server's certificate is verified with."""
 
     def __str__(self) -> str:
         return f'context "{self.context}", server {self.server}'
 
-    def distrust(self, words: str) -> str:
-        """What to say where the server's certificate is not trusted."""
+    def distrust(self, reason: str) -> str:
+        """The error message if the server's certificate is not trusted."""
         return (
-            f"The certificate of {self.server} is not trusted ({words}). It was checked against {self.trusts}. Take the kubeconfig "
-            "from the cluster anew, or put its own authority there; where the certificate has another name, set tls-server-name."
+            f"The certificate of {self.server} is not trusted ({reason}). It was checked against {self.trusts}. Get a new kubeconfig of "
+            "the cluster, or set its certificate-authority there. If the certificate has another name, set tls-server-name."
         )
 
 
 @dataclass(frozen=True)
 class Where:
-    """Which kubeconfig, and which context of it; None: its default."""
+    """A kubeconfig and a context of it; None means the default."""
 
     kubeconfig: str | None
     context: str | None
@@ -67,18 +66,18 @@ class Where:
 def find(root: Path, kubeconfig: str | None, context: str | None) -> Where:
     """The kubeconfig by precedence: option, environment, the local cluster's own, kubectl's default.
 
-    The local cluster's kubeconfig stands in only where no other context is named, and for its own context it goes before KUBECONFIG.
+    The local cluster's kubeconfig is used only if no other context is named. For its own context, it precedes KUBECONFIG.
     """
     if kubeconfig and not Path(kubeconfig).exists():
         raise UnreachableError(f"{kubeconfig}: no such file (--kubeconfig).")
-    local = root / ".slipway" / "kubeconfig"
-    own = str(local) if context in (None, LOCAL_CONTEXT) and local.exists() else None
+    local_kubeconfig = root / ".slipway" / "kubeconfig"
+    local_file = str(local_kubeconfig) if context in (None, LOCAL_CONTEXT) and local_kubeconfig.exists() else None
     environment = os.environ.get("KUBECONFIG")
-    return Where(kubeconfig or (own or environment if context == LOCAL_CONTEXT else environment or own), context)
+    return Where(kubeconfig or (local_file or environment if context == LOCAL_CONTEXT else environment or local_file), context)
 
 
 def connect(where: Where) -> tuple[httpx2.Client, Target]:
-    """A client of the chosen cluster, which has sent nothing yet. Raises UnreachableError where none is chosen, or it cannot be used."""
+    """A client of the chosen cluster, which has sent nothing yet. Raises UnreachableError if the kubeconfig chooses none or is unusable."""
     files = [Path(part).expanduser() for part in (where.kubeconfig or "~/.kube/config").split(os.pathsep) if part]
     try:
         config = _merged([file for file in files if file.exists()])
@@ -87,14 +86,14 @@ def connect(where: Where) -> tuple[httpx2.Client, Target]:
             raise UnreachableError(
                 f"No cluster is chosen ({where}): start the local one with `make up`, or give --context or --kubeconfig."
             )
-        if str(name) not in (there := [str(context.get("name")) for context in config["contexts"]]):
-            raise UnreachableError(_no_context(where, str(name), there))
+        if str(name) not in (context_names := [str(context.get("name")) for context in config["contexts"]]):
+            raise UnreachableError(_no_context(where, str(name), context_names))
         chosen, cluster, user = _chosen(config, str(name))
         server = chosen.cluster.server
         proxy = _proxy(where, server, cluster)
         parameters = ConnectionParams(timeout=httpx2.Timeout(60, connect=10), proxy=proxy)
         settings: dict[str, Any] = cast(Any, parameters).httpx_params(chosen._replace(user=chosen.user or User()))
-        settings["trust_env"] = False  # the environment's proxy is found above, as Go does it
+        settings["trust_env"] = False  # the environment's proxy is chosen above, as Go does it
         client = httpx2.Client(**settings, headers=[("User-Agent", "slipway"), *_impersonation(user)])
     except _UNUSABLE as error:
         raise UnreachableError(f"{where}: the kubeconfig cannot be used: {type(error).__name__}: {error}") from error
@@ -108,8 +107,7 @@ def connect(where: Where) -> tuple[httpx2.Client, Target]:
 
 
 def _chosen(config: Mapping[str, Any], name: str) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-    """The context with its cluster and its user, as lightkube has them and as they are written. What the file says of others does not
-    matter."""
+    """The context as lightkube has it, and its cluster and user as they are written. Mistakes in other entries do not matter."""
     context = _entries(config, "context", name)
     named = context[-1]["context"]
     clusters, users = (_entries(config, kind, named.get(kind)) for kind in ("cluster", "user"))
@@ -122,33 +120,35 @@ def _chosen(config: Mapping[str, Any], name: str) -> tuple[Any, dict[str, Any], 
 
 
 def _trusts(name: str, cluster: Mapping[str, Any]) -> str:
-    """The entry of the kubeconfig that the server's certificate is checked against."""
-    given = next((key for key in ("certificate-authority", "certificate-authority-data") if cluster.get(key)), None)
+    """What the server's certificate is verified with, as it is named in the kubeconfig."""
+    authority = next((key for key in ("certificate-authority", "certificate-authority-data") if cluster.get(key)), None)
     return (
-        f'{given} of cluster "{name}"' if given else f'the system\'s certificate authorities: cluster "{name}" has no certificate-authority'
+        f'{authority} of cluster "{name}"'
+        if authority
+        else f'the system\'s certificate authorities: cluster "{name}" has no certificate-authority'
     )
 
 
 def _proxy(where: Where, server: str, cluster: Mapping[str, Any]) -> str | None:
-    """The proxy to ask, as Go finds it: the cluster's own, else the environment's, never for loopback. ALL_PROXY does not count."""
+    """The proxy as Go chooses it: the cluster's own, else the environment's, which is never used for loopback. ALL_PROXY is ignored."""
     url = urlsplit(server)
-    named, source = cluster.get("proxy-url"), "proxy-url"
-    if not named:
+    proxy_url, source = cluster.get("proxy-url"), "proxy-url"
+    if not proxy_url:
         proxies = getproxies_environment()
-        named, source = proxies.get(url.scheme), f"{url.scheme.upper()}_PROXY"
-        if not named or _is_direct(url.hostname or "", url.port or (443 if url.scheme == "https" else 80), proxies.get("no", "")):
+        proxy_url, source = proxies.get(url.scheme), f"{url.scheme.upper()}_PROXY"
+        if not proxy_url or _is_direct(url.hostname or "", url.port or (443 if url.scheme == "https" else 80), proxies.get("no", "")):
             return None
-    proxy = str(named) if "://" in str(named) else f"http://{named}"
+    proxy = str(proxy_url) if "://" in str(proxy_url) else f"http://{proxy_url}"
     if not proxy.lower().startswith(("http://", "https://")):
         raise UnreachableError(
-            f"{where}: {source} names a {proxy.partition(':')[0]} proxy, and Slipway can use an HTTP proxy only. Give one there, "
-            "or take it out and reach the API server by a tunnel (ssh -L)."
+            f"{where}: {source} names a {proxy.partition(':')[0]} proxy, and Slipway can use an HTTP proxy only. Set one there, "
+            "or remove it and reach the API server through a tunnel (ssh -L)."
         )
     return proxy
 
 
 def _is_direct(host: str, port: int, no_proxy: str) -> bool:
-    """True of a server that is asked without the environment's proxy: loopback, and what NO_PROXY says."""
+    """True if the environment's proxy is not used: for loopback and the entries of NO_PROXY."""
     entries = [entry.strip().lower() for entry in no_proxy.split(",") if entry.strip()]
     ip = None
     with contextlib.suppress(ValueError):
@@ -159,7 +159,7 @@ def _is_direct(host: str, port: int, no_proxy: str) -> bool:
 
 
 def _holds(entry: str, host: str, ip: IPv4Address | IPv6Address | None) -> bool:
-    """True where an entry of NO_PROXY is this host, a domain that it is in, or a network."""
+    """True if an entry of NO_PROXY is this host, its domain or its network."""
     if ip:
         with contextlib.suppress(ValueError):
             return ip in ip_network(entry.strip("[]"), strict=False)
@@ -168,16 +168,16 @@ def _holds(entry: str, host: str, ip: IPv4Address | IPv6Address | None) -> bool:
     return host == domain or host.endswith(f".{domain.removeprefix('.')}")
 
 
-def _no_context(where: Where, name: str, there: list[str]) -> str:
+def _no_context(where: Where, name: str, context_names: list[str]) -> str:
     start = " Start the local cluster with `make up`." if name == LOCAL_CONTEXT else ""
     return (
-        f'{where.kubeconfig or "The kubeconfig"} has no context "{name}". There are: {", ".join(there) or "none"}. Choose with --context, '
-        f"or give another file with --kubeconfig.{start}"
+        f'{where.kubeconfig or "The kubeconfig"} has no context "{name}". There are: {", ".join(context_names) or "none"}. '
+        f"Choose one with --context, or give another file with --kubeconfig.{start}"
     )
 
 
 def _merged(files: list[Path]) -> dict[str, Any]:
-    """Several files together: of a name that is there twice, and of the current context, the first counts."""
+    """Merges several files. The first current-context counts, and the first entry of a name."""
     merged: dict[str, Any] = {"clusters": [], "users": [], "contexts": []}
     for file in files:
         config: dict[str, Any] = yaml.safe_load(file.read_text()) or {}
@@ -191,22 +191,22 @@ def _merged(files: list[Path]) -> dict[str, Any]:
 
 
 def _complete(entry: dict[str, Any], folder: Path) -> None:
-    """Paths from the file's own folder; a credential plugin as lightkube takes it, told what kubectl tells it."""
+    """Resolves paths from the file's own folder, and gives a credential plugin what lightkube and the plugin expect."""
     for key in _FILES:
         if entry.get(key):
             entry[key] = str(folder / Path(entry[key]).expanduser())
     if plugin := cast(dict[str, Any], entry.get("exec") or {}):
         version = str(plugin["apiVersion"])
-        info = {"apiVersion": version, "kind": "ExecCredential", "spec": {"interactive": False}}
-        plugin["env"] = [*(plugin.get("env") or ()), {"name": "KUBERNETES_EXEC_INFO", "value": json.dumps(info)}]
+        exec_info = {"apiVersion": version, "kind": "ExecCredential", "spec": {"interactive": False}}
+        plugin["env"] = [*(plugin.get("env") or ()), {"name": "KUBERNETES_EXEC_INFO", "value": json.dumps(exec_info)}]
         if version == f"{_EXEC}v1":
-            plugin["apiVersion"] = f"{_EXEC}v1beta1"  # both answer alike
+            plugin["apiVersion"] = f"{_EXEC}v1beta1"  # both versions have the same answer
         if "/" in plugin["command"]:
             plugin["command"] = str(folder / plugin["command"])
 
 
 def _entries(config: Mapping[str, Any], kind: str, name: str | None) -> list[dict[str, Any]]:
-    """The entry of this name, alone in a list; no entry where there is none."""
+    """The entry of this name, as a list of one entry or none."""
     return [entry for entry in config[f"{kind}s"] if name is not None and str(entry.get("name")) == str(name)][-1:]
 
 

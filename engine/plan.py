@@ -1,7 +1,6 @@
-"""What a program declares, as data: resources with their inputs and options, secrets masked the moment it becomes JSON.
+"""What a program declares: resources with inputs and options. JSON of a plan never contains secrets. Pure.
 
-Pure. The golden plans and the saved plans (`.slipway/plans/<stack>.json`) are `as_json`; `compare` says what changed between two of them
-in the terms of Pulumi's engine: identity is the URN, or a URN that an alias names.
+Golden plans and saved plans (`.slipway/plans/<stack>.json`) are made by `as_json`. `compare` matches two of them as Pulumi's engine does.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,12 +12,12 @@ from engine.replacement import replacing_path
 
 MASK = "[secret]"
 Op = Literal["create", "update", "replace", "delete", "same", "cli"]
-"""`cli`: nothing `slipway` can compare; only the Pulumi CLI can."""
+"""`cli`: only the Pulumi CLI can compare the resource."""
 
 
 @dataclass(frozen=True)
 class Secret:
-    """A value that must never be shown or stored: any JSON value, or a part of it."""
+    """A value that must never be shown or stored: a JSON value, or a part of one."""
 
     value: Any
 
@@ -28,7 +27,7 @@ class Secret:
 
 @dataclass(frozen=True)
 class Unknown:
-    """A value that exists only once a provider has made something."""
+    """A value that is known only after a provider has created a resource."""
 
     def __repr__(self) -> str:
         return "[known after up]"
@@ -36,7 +35,7 @@ class Unknown:
 
 @dataclass(frozen=True)
 class Resource:
-    """One registration: what was declared, under which options. `inputs` may hold Secret and Unknown."""
+    """A registered resource. `inputs` may contain Secret and Unknown."""
 
     urn: str
     type: str
@@ -51,20 +50,20 @@ class Resource:
 
     @property
     def is_object(self) -> bool:
-        """True for a plain Kubernetes object: a typed or custom resource of exactly one manifest."""
+        """True for a Kubernetes object: a typed or custom resource with exactly one manifest."""
         kind = self.inputs.get("kind")
         tail = self.type.rpartition(":")[2]
         return self.type.startswith("kubernetes:") and isinstance(kind, str) and kind == tail and not kind.endswith("List")
 
     @property
     def is_counted(self) -> bool:
-        """True for what the count line counts: neither components nor providers."""
+        """True if the count line counts it: it is neither a component nor a provider."""
         return self.custom and not self.type.startswith("pulumi:providers:")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All that one run of the program declared, sorted by URN, and what it exports."""
+    """What one run of the program declared, sorted by URN, and its exports."""
 
     project: str
     stack: str
@@ -74,7 +73,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Change:
-    """What will happen to one resource (`urn`, empty for what is no longer declared), and why in `differences` or `note`."""
+    """What happens to one resource, and why (`differences`, `note`). `urn` is empty if it is no longer declared."""
 
     op: Op
     type: str
@@ -83,21 +82,21 @@ class Change:
     differences: tuple[Difference, ...] = ()
     note: str = ""
     old_urn: str = ""
-    """Its URN in the saved plan that it was compared with, if it is there."""
+    """Its URN in the saved plan that it was compared with, if that has it."""
 
 
 def masked(value: Any) -> Any:
-    """The value as JSON, with every secret as `[secret]` and every unknown in words."""
+    """The value as JSON, with text in place of every Secret and Unknown."""
     return mapped(value, lambda leaf: repr(leaf) if isinstance(leaf, (Secret, Unknown)) else leaf)
 
 
 def revealed(value: Any) -> Any:
-    """The value with secrets as they are."""
+    """The value with its secrets in plain."""
     return mapped(value, lambda leaf: revealed(leaf.value) if isinstance(leaf, Secret) else leaf)
 
 
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """The value with `change` made to whatever in it is neither a mapping, whose keys are sorted, nor a list."""
+    """The value with `change` applied to every leaf. Keys of mappings are sorted."""
     if isinstance(value, Mapping):
         return {key: mapped(inner, change) for key, inner in sorted(cast(Mapping[str, Any], value).items())}
     if isinstance(value, (list, tuple)):
@@ -106,17 +105,17 @@ def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def secret_texts(value: Any) -> Iterator[str]:
-    """Every piece of text inside a Secret of `value`."""
+    """Every text inside a Secret of `value`."""
     return (leaf for _, leaf, is_secret in _leaves(value) if is_secret and isinstance(leaf, str))
 
 
 def unknown_path(value: Any) -> str | None:
-    """The path of the first value that only the cluster or a provider could tell."""
+    """The path of the first Unknown."""
     return next((path for path, leaf, _ in _leaves(value) if isinstance(leaf, Unknown)), None)
 
 
 def _leaves(value: Any, path: str = "", is_secret: bool = False) -> Iterator[tuple[str, Any, bool]]:
-    """Whatever in a value is neither a mapping nor a list: its path, itself, and whether a Secret holds it."""
+    """Every leaf of a value: its path, itself, and whether it is inside a Secret."""
     if isinstance(value, Secret):
         yield from _leaves(value.value, path, True)
     elif isinstance(value, Mapping):
@@ -130,7 +129,7 @@ def _leaves(value: Any, path: str = "", is_secret: bool = False) -> Iterator[tup
 
 
 def as_json(plan: Plan) -> dict[str, Any]:
-    """The plan as JSON: sorted, stable, no secret in it."""
+    """The plan as JSON: sorted, stable and without secrets."""
     return {
         "project": plan.project,
         "stack": plan.stack,
@@ -140,52 +139,51 @@ def as_json(plan: Plan) -> dict[str, Any]:
 
 
 def _resource_json(resource: Resource) -> dict[str, Any]:
-    shown: dict[str, Any] = {"urn": resource.urn, "type": resource.type, "name": resource.name, "custom": resource.custom}
+    required: dict[str, Any] = {"urn": resource.urn, "type": resource.type, "name": resource.name, "custom": resource.custom}
     optional = {
         "parent": resource.parent,
         "options": masked(resource.options),
         "dependencies": sorted(resource.dependencies),
         "aliases": sorted(resource.aliases),
     }
-    return shown | {key: value for key, value in optional.items() if value} | {"inputs": masked(resource.inputs)}
+    return required | {key: value for key, value in optional.items() if value} | {"inputs": masked(resource.inputs)}
 
 
 def compare(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> list[Change]:
-    """What going from one plan's JSON to another's would do, resource by resource. Secrets are masked in both, so not compared.
+    """The changes from one plan's JSON to another's, without components and providers. Secrets are masked, so they are not compared.
 
-    Source: Pulumi's engine matches by URN, then by aliases; a URN that nothing matches is a new resource, an old resource left
-    over is deleted.
-    What replaces is for `replacement`, and the change's note names it. Components and providers are left aside.
+    Source: Pulumi's engine matches by URN, then by aliases. A resource without a match is created; an old resource without one is deleted.
+    The note of a replacement names the path that causes it (see replacement.py).
     """
-    before = {resource["urn"]: resource for resource in (old or {}).get("resources", []) if _counts(resource)}
+    old_resources = {resource["urn"]: resource for resource in (old or {}).get("resources", []) if _counts(resource)}
     changes: list[Change] = []
     for resource in (resource for resource in new["resources"] if _counts(resource)):
-        known = next((urn for urn in (resource["urn"], *resource.get("aliases", [])) if urn in before), None)
-        if known is None:
+        old_urn = next((urn for urn in (resource["urn"], *resource.get("aliases", [])) if urn in old_resources), None)
+        if old_urn is None:
             changes.append(Change("create", resource["type"], resource["name"], resource["urn"]))
             continue
         ignored = [tuple(path.split(".")) for path in resource.get("options", {}).get("ignoreChanges", [])]
-        earlier = before.pop(known)["inputs"]
-        every = differences(earlier, resource["inputs"])
-        found = tuple(each for each in every if not any(each.path[: len(path)] == path for path in ignored))
-        replacing = replacing_path(resource["type"], earlier, (each.path for each in found))
-        op: Op = "replace" if replacing else "update" if found else "same"
+        old_inputs = old_resources.pop(old_urn)["inputs"]
+        all_differences = differences(old_inputs, resource["inputs"])
+        relevant = tuple(difference for difference in all_differences if not any(difference.path[: len(path)] == path for path in ignored))
+        replacing = replacing_path(resource["type"], old_inputs, (difference.path for difference in relevant))
+        op: Op = "replace" if replacing else "update" if relevant else "same"
         note = f"{replacing} cannot change in place" if replacing else ""
-        changes.append(Change(op, resource["type"], resource["name"], resource["urn"], found, note, known))
-    changes += [Change("delete", resource["type"], resource["name"], old_urn=urn) for urn, resource in before.items()]
+        changes.append(Change(op, resource["type"], resource["name"], resource["urn"], relevant, note, old_urn))
+    changes += [Change("delete", resource["type"], resource["name"], old_urn=urn) for urn, resource in old_resources.items()]
     return changes
 
 
-def saved_steps(found: Iterable[Change], old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> Iterator[Step]:
-    """The changes of objects between two plans' JSON, which `compare` found."""
-    before, after = ({each["urn"]: each for each in (plan or {}).get("resources", [])} for plan in (old, new))
-    for change in found:
+def saved_steps(changes: Iterable[Change], old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> Iterator[Step]:
+    """The changes that `compare` found between two plans' JSON, as steps."""
+    old_resources, new_resources = ({resource["urn"]: resource for resource in (plan or {}).get("resources", [])} for plan in (old, new))
+    for change in changes:
         if change.op == "cli":
             continue
-        known = before.get(change.old_urn, {})
-        was, will = known.get("inputs", {}), after.get(change.urn, {}).get("inputs", {})
-        is_retained = bool(known.get("options", {}).get("retainOnDelete"))
-        if step := step_of(change.op, change.type, change.name, was, will, change.differences, is_retained):
+        old_resource = old_resources.get(change.old_urn, {})
+        old_inputs, new_inputs = old_resource.get("inputs", {}), new_resources.get(change.urn, {}).get("inputs", {})
+        is_retained = bool(old_resource.get("options", {}).get("retainOnDelete"))
+        if step := step_of(change.op, change.type, change.name, old_inputs, new_inputs, change.differences, is_retained):
             yield step
 
 

@@ -1,4 +1,4 @@
-"""The policies, on a recorded plan: what is mandatory stops a verb before any cluster is asked, what is advice is handed back."""
+"""Runs the policies on a recorded plan: mandatory ones stop a command before it asks a cluster; advice is returned."""
 
 import os
 from typing import Any
@@ -15,22 +15,22 @@ _GUIDE = "docs/operate/policies.md says what each policy asks for."
 
 
 def enforce(project: Project, plan: Plan) -> tuple[str, ...]:
-    """What the policies advise, a line each. Raises SlipwayError with everything that they refuse."""
+    """The policies' advice, one line each. Raises SlipwayError with everything that they refuse."""
     if os.environ.get(variables.POLICIES) == "off":
         return ()
     try:
-        found = findings([record_of(resource) for resource in plan.resources], rules_for(project.root))
+        all_findings = findings([record_of(resource) for resource in plan.resources], rules_for(project.root))
     except OwnRulesError as error:
         raise SlipwayError(str(error)) from error
-    refused = [finding for finding in found if finding.level == "mandatory"]
+    refused = [finding for finding in all_findings if finding.level == "mandatory"]
     if refused:
         places = "1 place" if len(refused) == 1 else f"{len(refused)} places"
         raise SlipwayError(f"{plan.project}/{plan.stack}: policies refuse {places}\n{rows(lines(refused))}\n{_GUIDE}")
-    return tuple(str(finding) for finding in found)
+    return tuple(str(finding) for finding in all_findings)
 
 
 def markdown(advice: tuple[str, ...]) -> str:
-    """The advice as a part of a comment; empty where there is none."""
+    """The advice as a part of a comment."""
     return "".join(["\n**What the policies advise**\n\n", *(f"- {line}\n" for line in advice)]) if advice else ""
 
 

@@ -1,6 +1,6 @@
-"""What the random provider would make, from bytes that the caller gives; and the names under which values are kept. Pure.
+"""Makes the values of the random provider from the caller's bytes, and the keys under which they are stored. Pure.
 
-Covers RandomBytes, RandomPassword, RandomString, RandomId, RandomUuid and RandomInteger; the others are for the pulumi CLI.
+Covers RandomBytes, RandomPassword, RandomString, RandomId, RandomUuid and RandomInteger. Others need the Pulumi CLI.
 """
 
 import base64
@@ -14,7 +14,7 @@ from typing import Any
 from engine.faults import SlipwayError
 
 Entropy = Callable[[int], bytes]
-"""Gives that many fresh bytes: os.urandom, or a placeholder's stream."""
+"""Returns that many fresh bytes: os.urandom, or a placeholder's stream."""
 
 _LOWER = "abcdefghijklmnopqrstuvwxyz"
 _CLASSES = (("upper", "minUpper", _LOWER.upper()), ("lower", "minLower", _LOWER), ("numeric", "minNumeric", "0123456789"))
@@ -22,26 +22,26 @@ _SPECIAL = "!@#$%&*()-_=+[]{}<>:?"
 
 
 def key(type_: str, name: str, inputs: Mapping[str, Any]) -> str:
-    """Where a value is kept: other inputs (a length, a keeper) are another value, as with the provider."""
+    """The key of a stored value. Other inputs (a length, a keeper) need a new value, as with the provider."""
     kind = type_.rpartition(":")[2]
     content = hashlib.sha256(json.dumps([type_, name, inputs], sort_keys=True).encode()).hexdigest()
     return f"{kind}.{re.sub(r'[^-_.a-zA-Z0-9]', '-', name)}.{content[:8]}"
 
 
 def placeholder(value_key: str) -> Entropy:
-    """The same bytes for the same key every time: for previews, which must not differ from run to run. Never secret."""
-    taken = 0
+    """Always the same bytes for a key, so that previews do not differ from run to run. Not secret."""
+    block_number = 0
 
     def read(count: int) -> bytes:
-        nonlocal taken
-        taken += 1
-        return hashlib.shake_256(f"placeholder {taken} {value_key}".encode()).digest(count)
+        nonlocal block_number
+        block_number += 1
+        return hashlib.shake_256(f"placeholder {block_number} {value_key}".encode()).digest(count)
 
     return read
 
 
 def make(type_: str, inputs: Mapping[str, Any], entropy: Entropy) -> bytes:
-    """A new value in the form it is kept. Raises SlipwayError for a random type that is not covered."""
+    """A new value in its stored form. Raises SlipwayError for a random type that is not covered."""
     match type_.rpartition(":")[2]:
         case "RandomBytes":
             return entropy(int(inputs["length"]))
@@ -61,7 +61,7 @@ def make(type_: str, inputs: Mapping[str, Any], entropy: Entropy) -> bytes:
 
 
 def outputs(type_: str, inputs: Mapping[str, Any], value: bytes) -> dict[str, Any]:
-    """The provider's output properties of a kept value."""
+    """The provider's output properties of a stored value."""
     match type_.rpartition(":")[2]:
         case "RandomBytes":
             return {"base64": base64.b64encode(value).decode(), "hex": value.hex()}
@@ -77,22 +77,22 @@ def outputs(type_: str, inputs: Mapping[str, Any], value: bytes) -> dict[str, An
 
 
 def _text(inputs: Mapping[str, Any], entropy: Entropy) -> str:
-    """At least the asked number of each class, the rest from all classes, then shuffled."""
+    """At least the requested number of characters of each class, the rest from all classes, then shuffled."""
     alphabets = [(int(inputs.get(least) or 0), letters) for name, least, letters in _CLASSES if inputs.get(name, True) is not False]
     if inputs.get("special", True) is not False:
         alphabets.append((int(inputs.get("minSpecial") or 0), str(inputs.get("overrideSpecial") or _SPECIAL)))
     everything = "".join(letters for _, letters in alphabets)
     if not everything:
-        raise SlipwayError("a random text needs at least one class of characters.")
+        raise SlipwayError("A random password or string needs at least one class of characters.")
     picked = [_below(len(letters), entropy, letters) for least, letters in alphabets for _ in range(least)]
     length = int(inputs["length"])
     picked += [_below(len(everything), entropy, everything) for _ in range(length - len(picked))]
-    for at in range(len(picked) - 1, 0, -1):
-        other = int.from_bytes(entropy(16), "big") % (at + 1)
-        picked[at], picked[other] = picked[other], picked[at]
+    for index in range(len(picked) - 1, 0, -1):
+        swapped = int.from_bytes(entropy(16), "big") % (index + 1)
+        picked[index], picked[swapped] = picked[swapped], picked[index]
     return "".join(picked[:length])
 
 
 def _below(limit: int, entropy: Entropy, letters: str) -> str:
-    """One letter; 16 bytes make the bias of the remainder immeasurable."""
+    """One letter. With 16 bytes, the bias of the remainder is negligible."""
     return letters[int.from_bytes(entropy(16), "big") % limit]

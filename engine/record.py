@@ -1,7 +1,7 @@
-"""Runs the real program as the pulumi CLI would, under a monitor that writes down each registration instead of making anything.
+"""Runs the program as the Pulumi CLI would, with a monitor that records each registration and creates nothing.
 
-Provider outputs are not invented: a Kubernetes object gives back its inputs and its name, a random one its value; all else is unknown.
-Transforms, hooks and provider functions would run in Pulumi's engine or in a provider, so a program that uses them is told to use the CLI.
+A Kubernetes object returns its inputs and its name, a random resource its value; other outputs are unknown. Transforms, hooks and provider
+functions need Pulumi's engine or a provider, so they are refused.
 Source: pulumi.runtime.mocks and pulumi-language-python-exec; the URN and alias rules are Pulumi's.
 """
 
@@ -34,7 +34,7 @@ from engine.plan import Plan, Resource, Secret, Unknown, revealed
 from engine.project import Project
 
 ValueOf = Callable[[str, tuple[str, ...], str, Mapping[str, Any]], bytes]
-"""The kept value of a random resource: its key, the keys its aliases would have, its type, its inputs."""
+"""Returns the stored value of a random resource from its key, the keys of its aliases, its type and its inputs."""
 
 _SIGNATURE = "4dabf18193072939515e22adb298388d"
 _SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 (the SDK's published marker, not a secret)
@@ -43,21 +43,21 @@ _RESOURCE = "5cf8f73096256a8f31e491e813e4eb8e"
 
 @dataclass(frozen=True)
 class Recording:
-    """The plan, and what the program said on the way (its warnings)."""
+    """The plan, and the warnings of the program."""
 
     plan: Plan
     messages: tuple[str, ...]
 
 
 def placeholder_value(key: str, _aliases: tuple[str, ...], type_: str, inputs: Mapping[str, Any]) -> bytes:
-    """A ValueOf for previews without a cluster: the same stand-in every time."""
+    """A ValueOf for previews without a cluster: always the same stand-in."""
     return random_values.make(type_, inputs, random_values.placeholder(key))
 
 
 def record(project: Project, value_of: ValueOf = placeholder_value, preview: bool = True) -> Recording:
-    """Runs the program once and gives what it declared.
+    """Runs the program once and returns what it declared.
 
-    Raises SlipwayError with the program's own message: alone for a pulumi.RunError, with file and line of the program otherwise.
+    Raises SlipwayError with the program's own message, and with file and line of the program unless it is a pulumi.RunError.
     """
     monitor = _Monitor(project, value_of, preview)
     contextvars.Context().run(_run, project, monitor, preview)
@@ -107,19 +107,19 @@ def _run(project: Project, monitor: "_Monitor", preview: bool) -> None:
 
 
 def _headed(message: str, project: Project) -> str:
-    """A program knows the name of its stack only: mistakes are those of the file that was read, `--config-file` or not."""
-    named = f"Pulumi.{project.stack}.yaml"
-    given = project.file.name if project.file.parent == project.root else str(project.file)
-    return given + message.removeprefix(named) if message.startswith(f"{named}: ") else message
+    """The message, headed by the file that was read (`--config-file`): the program knows only the name of its stack."""
+    default_file = f"Pulumi.{project.stack}.yaml"
+    file_name = project.file.name if project.file.parent == project.root else str(project.file)
+    return file_name + message.removeprefix(default_file) if message.startswith(f"{default_file}: ") else message
 
 
 def _already_raised(_loop: asyncio.AbstractEventLoop, _context: dict[str, Any]) -> None:
-    """Tasks that a failed program leaves behind: their cause has been raised, their echo is noise."""
+    """Ignores errors of the tasks that a failed program leaves behind: their cause has been raised."""
 
 
 def _execute(program: Path) -> None:
     if not program.exists():
-        raise SlipwayError(f"{program}: the project's program is not there.")
+        raise SlipwayError(f"{program}: the project's program does not exist.")
     runpy.run_path(str(program), run_name="__main__")
 
 
@@ -134,28 +134,28 @@ def _first_on_path(folder: Path) -> Generator[None]:
 
 
 def _explained(error: BaseException, root: Path) -> str:
-    """`file:line: message` of the innermost frame in the user's own files; those of the SDK and of Slipway are left out."""
+    """`file:line: message` of the innermost frame in the user's own files, not in the SDK's or Slipway's."""
     if isinstance(error, SystemExit):
-        return f"The program ended itself with exit code {error.code}."
-    own, packages = str(root) + os.sep, (f"{os.sep}site-packages{os.sep}", str(Path(__file__).parent) + os.sep)
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(own)]
+        return f"The program ended with exit code {error.code}."
+    program_folder, packages = str(root) + os.sep, (f"{os.sep}site-packages{os.sep}", str(Path(__file__).parent) + os.sep)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(program_folder)]
     frames = [frame for frame in frames if not any(part in frame.filename for part in packages)]
     if isinstance(error, SyntaxError) and error.filename:
-        return f"{error.filename.removeprefix(own)}:{error.lineno}: {error.msg}"
-    where = f"{frames[-1].filename.removeprefix(own)}:{frames[-1].lineno}: " if frames else ""
-    return f"{where}{type(error).__name__}: {error}"
+        return f"{error.filename.removeprefix(program_folder)}:{error.lineno}: {error.msg}"
+    location = f"{frames[-1].filename.removeprefix(program_folder)}:{frames[-1].lineno}: " if frames else ""
+    return f"{location}{type(error).__name__}: {error}"
 
 
 class _NoMocks(Mocks):
     def new_resource(self, args: MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
-        raise SlipwayError(f"{args.typ} {args.name} came on a way that is not recorded.")
+        raise SlipwayError(f"{args.typ} {args.name} was registered in a way that is not supported; run `pulumi up`.")
 
     def call(self, args: Any) -> tuple[dict[str, Any], list[tuple[str, str]] | None]:
         raise SlipwayError(f"The program calls {args.token}, which only a provider can answer; run `pulumi up`.")
 
 
 class _Monitor(MockMonitor):
-    """Registers nothing, writes down everything. Called from the SDK's worker threads."""
+    """Records every registration. Called from the SDK's worker threads."""
 
     def __init__(self, project: Project, value_of: ValueOf, preview: bool) -> None:
         super().__init__(_NoMocks())
@@ -182,11 +182,11 @@ class _Monitor(MockMonitor):
             identity = "none"
             _add_outputs(known, self._random(request, inputs, aliases), set(request.additionalSecretOutputs))
         elif request.type.startswith("kubernetes:") and "kind" in inputs:
-            about: dict[str, Any] = inputs.setdefault("metadata", {})
-            if "name" not in about and "generateName" not in about:
-                about["name"] = autoname(request.name, inputs)
-                known.get_or_create_struct("metadata").update({"name": about["name"]})
-            identity = "/".join(str(part) for part in (about.get("namespace"), about.get("name")) if part)
+            metadata: dict[str, Any] = inputs.setdefault("metadata", {})
+            if "name" not in metadata and "generateName" not in metadata:
+                metadata["name"] = autoname(request.name, inputs)
+                known.get_or_create_struct("metadata").update({"name": metadata["name"]})
+            identity = "/".join(str(part) for part in (metadata.get("namespace"), metadata.get("name")) if part)
             if inputs["kind"] == "Secret":
                 inputs |= {key: _all_secret(inputs[key]) for key in ("data", "stringData") if key in inputs}
         self._write_down(request, urn, inputs, aliases, custom=bool(request.custom))
@@ -216,18 +216,18 @@ class _Monitor(MockMonitor):
             self.messages.append(request.message)
 
     def make_urn(self, parent: str, type_: str, name: str) -> str:
-        """The URN of Pulumi's engine: the type is qualified by the whole chain of parents but the stack."""
+        """The URN as in Pulumi's engine: the type is qualified by all parents except the stack."""
         chain = parent.split("::")[2] + "$" if parent and "::pulumi:pulumi:Stack::" not in parent else ""
         return f"urn:pulumi:{self._project.stack}::{self._project.name}::{chain}{type_}::{name}"
 
     def _write_down(
         self, request: Any, urn: str, inputs: Mapping[str, Any], aliases: tuple[str, ...], custom: bool, read: str | None = None
     ) -> None:
-        given: dict[str, Any] = {"read": read, "provider": request.provider.rpartition("::")[0]}
+        options: dict[str, Any] = {"read": read, "provider": request.provider.rpartition("::")[0]}
         if read is None:
-            given |= {name: getattr(request, name) for name in ("protect", "retainOnDelete", "deleteBeforeReplace")}
-            given |= {name: list(getattr(request, name)) for name in ("ignoreChanges", "replaceOnChanges")}
-            given["import"] = request.importId
+            options |= {name: getattr(request, name) for name in ("protect", "retainOnDelete", "deleteBeforeReplace")}
+            options |= {name: list(getattr(request, name)) for name in ("ignoreChanges", "replaceOnChanges")}
+            options["import"] = request.importId
         resource = Resource(
             urn=urn,
             type=request.type,
@@ -235,53 +235,53 @@ class _Monitor(MockMonitor):
             parent="" if "::pulumi:pulumi:Stack::" in (request.parent or "") else request.parent,
             custom=custom,
             inputs=inputs,
-            options={key: value for key, value in given.items() if value},
+            options={key: value for key, value in options.items() if value},
             dependencies=tuple(sorted(request.dependencies)),
             aliases=aliases,
         )
         with self._lock:
             if urn in self.recorded:
-                raise SlipwayError(f"Two resources have one URN, {urn}: give one of them another name.")
+                raise SlipwayError(f"Two resources have the same URN, {urn}. Give one of them another name.")
             self.recorded[urn] = resource
 
     def _random(self, request: Any, inputs: Mapping[str, Any], aliases: tuple[str, ...]) -> dict[str, Any]:
-        plain = revealed(inputs)
-        key = random_values.key(request.type, request.name, plain)
-        others = tuple(random_values.key(request.type, urn.rpartition("::")[2], plain) for urn in aliases)
-        return random_values.outputs(request.type, plain, self._value_of(key, others, request.type, plain))
+        revealed_inputs = revealed(inputs)
+        key = random_values.key(request.type, request.name, revealed_inputs)
+        alias_keys = tuple(random_values.key(request.type, urn.rpartition("::")[2], revealed_inputs) for urn in aliases)
+        return random_values.outputs(request.type, revealed_inputs, self._value_of(key, alias_keys, request.type, revealed_inputs))
 
     def _aliases(self, request: Any, urn: str) -> Iterator[str]:
-        """Full URNs: those given, each under each alias of the parent too, as Pulumi's engine derives them."""
+        """All alias URNs: the given ones, also under each alias of the parent, as Pulumi's engine derives them."""
         with self._lock:
             parent = self.recorded.get(request.parent)
-        named: list[tuple[str, str, str]] = [(request.parent, request.type, request.name)]
+        identities: list[tuple[str, str, str]] = [(request.parent, request.type, request.name)]
         for alias in request.aliases:
             if alias.urn:
                 yield alias.urn
                 continue
             spec = alias.spec
             old_parent = "" if spec.noParent else spec.parentUrn or request.parent
-            named.append((old_parent, spec.type or request.type, spec.name or request.name))
-        for old_parent, type_, name in named:
+            identities.append((old_parent, spec.type or request.type, spec.name or request.name))
+        for old_parent, type_, name in identities:
             parents: list[tuple[str, str]] = [(old_parent, name)]
             if parent is not None and old_parent == request.parent:
-                for other in parent.aliases:
-                    old_name = other.rpartition("::")[2]
+                for parent_alias in parent.aliases:
+                    old_name = parent_alias.rpartition("::")[2]
                     follows = name.startswith(parent.name)
-                    parents.append((other, old_name + name.removeprefix(parent.name) if follows else name))
-            for where, called in parents:
-                if (found := self.make_urn(where, type_, called)) != urn:
-                    yield found
+                    parents.append((parent_alias, old_name + name.removeprefix(parent.name) if follows else name))
+            for parent_urn, alias_name in parents:
+                if (alias_urn := self.make_urn(parent_urn, type_, alias_name)) != urn:
+                    yield alias_urn
 
 
 def autoname(name: str, inputs: Mapping[str, Any]) -> str:
-    """`<name>-<8 hex of content>`: the same content keeps its name, any change gets another (and so rolls what mounts it)."""
+    """`<name>-<8 hex digits of the content's hash>`: changed content has a new name, which rolls the pods that mount it."""
     content = json.dumps(revealed(inputs), sort_keys=True, default=repr)
     return f"{name.lower()}-{hashlib.sha256(content.encode()).hexdigest()[:8]}"
 
 
 def _decoded(value: Any) -> Any:
-    """A protobuf value as JSON with Secret and Unknown where they are marked, at the depth they are marked; nulls in objects dropped."""
+    """A protobuf value as JSON with Secret and Unknown where they are marked. Nulls in objects are dropped."""
     if isinstance(value, struct_pb2.Struct):
         signature = value.fields[_SIGNATURE].string_value if _SIGNATURE in value.fields else ""
         if signature == _SECRET:
@@ -304,7 +304,7 @@ def _item(struct: struct_pb2.Struct, key: str) -> Any:
 
 
 def _all_secret(value: Any) -> Any:
-    """Every value of a Kubernetes Secret, marked or not; its keys may be seen."""
+    """Marks every value of a Kubernetes Secret as secret; its keys are not."""
     inner = value.value if isinstance(value, Secret) else value
     if isinstance(inner, dict):
         return {key: item if isinstance(item, Secret) else Secret(item) for key, item in cast(dict[str, Any], inner).items()}

@@ -1,8 +1,7 @@
-"""Random values whose Secret is gone, read back from the live Secrets that were made from them. Pure.
+"""Recovers random values, if the Secret that stores them is gone, from the live Secrets that were made from them. Pure.
 
-The program is run with stand-ins first, so each place that a stand-in has in a declared Secret is where the live Secret has the value:
-as it is, in base64 or hex, between other text, or in the body of a PEM file. A value that went through a hash is not read back; then
-`up` refuses, as a new value would be a new key beside running daemons.
+The program first runs with stand-ins. Where a declared Secret contains a stand-in, the live Secret has the value: plain, in base64 or hex,
+between other text, or in the body of a PEM file. A hashed value cannot be recovered. Then `up` refuses, as daemons run with the old key.
 """
 
 import base64
@@ -22,7 +21,7 @@ Live = Mapping[Key, Mapping[str, bytes]]
 
 _SHORTEST = 4
 _BYTES = ("RandomBytes", "RandomId")
-"""Random resources whose value is any bytes; the others give text."""
+"""Random resources whose value is any bytes; the value of others is text."""
 _PEM = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----\s*([A-Za-z0-9+/=\s]+?)\s*-----END \1-----\s*")
 
 
@@ -39,17 +38,17 @@ class Place:
 
 @dataclass(frozen=True)
 class Recovered:
-    """Values by their key, the place each was read from, the random resource each is of; and what could not be read."""
+    """Recovered values and their places by key, and the values that could not be recovered."""
 
     values: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     places: Mapping[str, Place] = field(default_factory=dict[str, Place])
     live: Live = field(default_factory=dict[Key, Mapping[str, bytes]])
     unread: Mapping[str, Sequence[Key]] = field(default_factory=dict[str, Sequence[Key]])
-    """Random resources that nothing can be read of, and the live Secrets that were made from them."""
+    """Random resources whose value cannot be recovered, and the live Secrets that were made from them."""
 
 
 def plan_recovery(plan: Plan, live: Live) -> Recovered:
-    """What the live Secrets tell of the random values of a plan that was recorded with stand-ins."""
+    """Recovers the random values of a plan that was recorded with stand-ins."""
     values: dict[str, bytes] = {}
     places: dict[str, Place] = {}
     unread: dict[str, Sequence[Key]] = {}
@@ -60,48 +59,52 @@ def plan_recovery(plan: Plan, live: Live) -> Recovered:
         inputs = revealed(resource.inputs)
         key = random_values.key(resource.type, resource.name, inputs)
         stand_in = random_values.make(resource.type, inputs, random_values.placeholder(key))
-        users = [each for each in secrets if resource.urn in each.resource.dependencies]
-        found = [(place, value) for each in users for place, value in _readings(stand_in, each, live[each.key]) if _can_be(resource, value)]
-        # A Secret that ignores changes of its data keeps it, whatever is declared: a key of an older version, for instance.
-        depend = [each for each in users if ("data",) not in each.ignored]
-        if found and len({value for _, value in found}) == 1:
-            places[key], values[key] = found[0]
-        elif depend:
-            unread[f"{resource.type.rpartition(':')[2]} {resource.name}"] = [each.key for each in depend]
+        users = [secret for secret in secrets if resource.urn in secret.resource.dependencies]
+        all_readings = (reading for secret in users for reading in _readings(stand_in, secret, live[secret.key]))
+        readings = [(place, value) for place, value in all_readings if _can_be(resource, value)]
+        # A Secret that ignores changes of its data keeps them, for instance a key of an older version.
+        changing_users = [secret for secret in users if ("data",) not in secret.ignored]
+        if readings and len({value for _, value in readings}) == 1:
+            places[key], values[key] = readings[0]
+        elif changing_users:
+            unread[f"{resource.type.rpartition(':')[2]} {resource.name}"] = [secret.key for secret in changing_users]
     return Recovered(values, places, live, unread)
 
 
 def refuse_unread(lost: Recovered, declared: Sequence[Document], keeper: Key) -> None:
-    """Raises SlipwayError for values that could not be read, or that do not make the Secret they were read from."""
-    made = {document.key: declared_data(document) for document in declared if document.key.kind == "Secret"}
-    wrong = {str(place): [place.secret] for place in lost.places.values() if _differs(made, lost.live, place)}
-    if not (unread := {**lost.unread, **wrong}):
+    """Raises SlipwayError for values that were not recovered, or that do not yield the Secret they were read from."""
+    declared_values = {document.key: declared_data(document) for document in declared if document.key.kind == "Secret"}
+    mismatched = {str(place): [place.secret] for place in lost.places.values() if _differs(declared_values, lost.live, place)}
+    if not (unread := {**lost.unread, **mismatched}):
         return
-    named = rows(f"{name}: {', '.join(map(str, keys))}" for name, keys in sorted(unread.items()))
+    lines = rows(f"{name}: {', '.join(map(str, keys))}" for name, keys in sorted(unread.items()))
     raise SlipwayError(
         f"Nothing was changed: {keeper}, which keeps the stack's random values, is not there, and these live Secrets were made from values "
-        f"that cannot be read back from them:\n{named}\nRestore {keeper} from a backup. To have new values made instead, which every "
-        "daemon that uses them must be restarted for, delete the Secrets named here."
+        f"that cannot be read back from them:\n{lines}\nRestore {keeper} from a backup. To generate new values instead, delete the "
+        "Secrets named here, and restart every daemon that uses them after the next `up`."
     )
 
 
 def explained(lost: Recovered, keeper: Key) -> list[str]:
-    """A message about values that were read back; it contains no value."""
+    """A message about the recovered values; it contains no value."""
     if not lost.values:
         return []
-    return [f"{keeper} is not there; its values are taken from what live Secrets have: {', '.join(sorted(map(str, lost.places.values())))}"]
+    return [f"{keeper} is missing; its values were recovered from live Secrets: {', '.join(sorted(map(str, lost.places.values())))}"]
 
 
 def declared_data(document: Document) -> dict[str, bytes]:
-    """The content of a declared Secret, as its pods see it."""
+    """The decoded content of a declared Secret."""
     manifest: dict[str, Any] = revealed(document.manifest)
     encoded: dict[str, str] = manifest.get("data") or {}
-    plain: dict[str, str] = manifest.get("stringData") or {}
-    return {**{name: base64.b64decode(text) for name, text in encoded.items()}, **{name: text.encode() for name, text in plain.items()}}
+    plain_text: dict[str, str] = manifest.get("stringData") or {}
+    return {
+        **{name: base64.b64decode(text) for name, text in encoded.items()},
+        **{name: text.encode() for name, text in plain_text.items()},
+    }
 
 
 def _can_be(resource: Resource, value: bytes) -> bool:
-    """False for bytes that are no text where the resource gives text."""
+    """False for bytes that are not text if the resource's value is text."""
     if resource.type.rpartition(":")[2] in _BYTES:
         return True
     try:
@@ -110,37 +113,36 @@ def _can_be(resource: Resource, value: bytes) -> bool:
         return False
 
 
-def _differs(made: Live, live: Live, place: Place) -> bool:
-    return made.get(place.secret, {}).get(place.entry) != live[place.secret].get(place.entry)
+def _differs(declared_values: Live, live: Live, place: Place) -> bool:
+    return declared_values.get(place.secret, {}).get(place.entry) != live[place.secret].get(place.entry)
 
 
 def _readings(stand_in: bytes, secret: Document, live: Mapping[str, bytes]) -> Iterator[tuple[Place, bytes]]:
-    """Each place of a Secret that holds the value, and the value there."""
     for entry, declared in declared_data(secret).items():
         if entry in live and (value := _read(declared, live[entry], stand_in)) is not None:
             yield Place(secret.key, entry), value
 
 
 def _read(declared: bytes, live: bytes, stand_in: bytes) -> bytes | None:
-    """The value that the live bytes have where the declared bytes have the stand-in; None where that cannot be told."""
+    """The live bytes where the declared bytes have the stand-in; None if they cannot be identified."""
     if len(stand_in) < _SHORTEST:
         return None
     forms = ((stand_in, bytes), (base64.b64encode(stand_in), _from_base64), (stand_in.hex().encode(), _from_hex))
     for form, decode in forms:
-        before, there, after = declared.partition(form)
-        fits = live.startswith(before) and live.endswith(after) and len(live) >= len(before) + len(after)
-        if there and fits and (value := decode(live[len(before) : len(live) - len(after)])):
+        prefix, separator, suffix = declared.partition(form)
+        fits = live.startswith(prefix) and live.endswith(suffix) and len(live) >= len(prefix) + len(suffix)
+        if separator and fits and (value := decode(live[len(prefix) : len(live) - len(suffix)])):
             return value
-    for inner, other in zip(_inside(declared), _inside(live), strict=False):
-        if (value := _read(inner, other, stand_in)) is not None:
+    for declared_inner, live_inner in zip(_inside(declared), _inside(live), strict=False):
+        if (value := _read(declared_inner, live_inner, stand_in)) is not None:
             return value
     return None
 
 
 def _inside(content: bytes) -> Iterator[bytes]:
-    """What is encoded in the content: the bodies of PEM files."""
-    for found in _PEM.finditer(content):
-        yield _from_base64(b"".join(found[2].split())) or b""
+    """The decoded bodies of PEM files in the content."""
+    for match in _PEM.finditer(content):
+        yield _from_base64(b"".join(match[2].split())) or b""
 
 
 def _from_base64(text: bytes) -> bytes | None:

@@ -1,8 +1,7 @@
-"""Which changes of inputs a provider carries out by deleting the resource and making it again. Pure.
+"""Which changes of inputs make a provider replace a resource. Pure. Types of other providers are not covered.
 
 Source: pulumi-kubernetes, provider/pkg/provider/diff.go (`forceNewProperties`), for apps, batch, core, rbac and storage; pulumi-random,
-where every input replaces. Slipway's providers have the flags that make ConfigMaps and Secrets mutable, so only immutable ones are
-replaced. Types of other providers are left out: nothing here says what they do.
+where every input replaces. Slipway's providers make ConfigMaps and Secrets mutable, so only immutable ones are replaced.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +10,7 @@ from typing import Any
 _EVERY_OBJECT = ("metadata.name", "metadata.namespace")
 _JOB = ("spec.completions", "spec.parallelism", "spec.selector", "spec.template")
 _CLAIM = ("accessModes", "dataSource", "selector", "storageClassName", "volumeMode", "volumeName")
-"""All of a claim's spec but its size, which may grow. Source: pulumi-kubernetes, pull request 1705."""
+"""A claim's whole spec except its size, which may grow. Source: pulumi-kubernetes, pull request 1705."""
 _ROLE = ("roleRef",)
 _VOLUME_SOURCES = (
     "awsElasticBlockStore",
@@ -50,9 +49,14 @@ _IF_IMMUTABLE: Mapping[str, tuple[str, ...]] = {
 }
 
 
+def dotted(path: Iterable[str]) -> str:
+    """A path as people write it: `spec.containers[0].image`."""
+    return ".".join(path).replace(".[", "[")
+
+
 def replacing_path(type_: str, old: Mapping[str, Any], changed: Iterable[tuple[str, ...]]) -> str:
-    """The first of the changed paths that replaces the resource; empty when it is updated in place. `old` is its inputs before."""
-    return next((".".join(path).replace(".[", "[") for path in changed if _replaces(type_, old, path)), "")
+    """The first changed path that replaces the resource; empty if it is updated in place. `old` is its old inputs."""
+    return next((dotted(path) for path in changed if _replaces(type_, old, path)), "")
 
 
 def _replaces(type_: str, old: Mapping[str, Any], path: tuple[str, ...]) -> bool:

@@ -1,6 +1,6 @@
-"""What a stack needs of a cluster that is not made for it: nodes with its labels, images that nodes can pull, classes for its disks. Pure.
+"""What a stack needs of the cluster: nodes with its labels, images that nodes can pull, storage classes and claims. Pure.
 
-Said all at once, each with its remedy, before anything is touched. What Kubernetes itself would say an hour later, as a Pending pod.
+All missing things are reported at once, each with its remedy, before any change. Otherwise pods would stay Pending later.
 """
 
 from collections import defaultdict
@@ -13,14 +13,14 @@ from engine.render import Document
 
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _HERE_ONLY = "localhost/"
-"""Images of that name were built on some machine, and no registry has them."""
+"""The prefix of images that were built on a machine and are in no registry."""
 _REPELS = ("NoSchedule", "NoExecute")
 _NAMED = 3
 
 
 @dataclass(frozen=True)
 class Offer:
-    """What a cluster has: its nodes and storage classes as the API server lists them, and the names of the namespace's claims."""
+    """What a cluster has: its nodes and storage classes from the API server, and the names of the namespace's claims."""
 
     nodes: Sequence[Mapping[str, Any]] = ()
     classes: Sequence[Mapping[str, Any]] = ()
@@ -28,10 +28,10 @@ class Offer:
 
 
 def plan_missing(declared: Iterable[Document], offer: Offer) -> list[str]:
-    """One line for each thing that the cluster lacks: what, for which objects, and what to do."""
+    """A line for each missing thing: what is missing, which objects need it, and what to do."""
     documents = [(document, cast(dict[str, Any], revealed(document.manifest))) for document in declared]
-    made = {document.key.name for document, _ in documents if document.key.kind == "PersistentVolumeClaim"}
-    selectors, images, classes, claims = (defaultdict[Any, dict[str, None]](dict) for _ in range(4))  # by want, the objects that have it
+    declared_claims = {document.key.name for document, _ in documents if document.key.kind == "PersistentVolumeClaim"}
+    selectors, images, classes, claims = (defaultdict[Any, dict[str, None]](dict) for _ in range(4))  # the objects by need
     folders: dict[str, set[str]] = {}
     for document, manifest in documents:
         for pod in _pods(manifest):
@@ -47,11 +47,11 @@ def plan_missing(declared: Iterable[Document], offer: Offer) -> list[str]:
                 if folder.get("type") == "DirectoryOrCreate":
                     folders.setdefault(folder["path"], set()).update(str(node["metadata"]["name"]) for node in fits)
                 claim = str(cast(dict[str, Any], volume.get("persistentVolumeClaim") or {}).get("claimName") or "")
-                if claim and claim not in made and claim not in offer.claims:
+                if claim and claim not in declared_claims and claim not in offer.claims:
                     claims[claim][str(document.key)] = None
         for spec in _claim_specs(manifest):
-            if (said := _missing_class(spec, offer.classes)) is not None:
-                classes[said][str(document.key)] = None
+            if (missing_class := _missing_class(spec, offer.classes)) is not None:
+                classes[missing_class][str(document.key)] = None
     return [
         *(_say_selector(selector, labelled, names) for (selector, labelled), names in selectors.items()),
         *(_say_image(image, names) for image, names in images.items()),
@@ -61,12 +61,12 @@ def plan_missing(declared: Iterable[Document], offer: Offer) -> list[str]:
     ]
 
 
-def _say_selector(selector: tuple[tuple[str, str], ...], labelled: bool, names: Iterable[str]) -> str:
-    words = " ".join(f"{key}={value}" for key, value in selector)
-    if labelled:
-        remedy = "Say it in the stack's taints, or label another node."
-        return f"Every node with the label {words} has a taint that the pods do not tolerate; {_for(names)}. {remedy}"
-    return f"No node has the label {words}; {_for(names)}. Label one: kubectl label node NAME {words}"
+def _say_selector(selector: tuple[tuple[str, str], ...], is_labelled: bool, names: Iterable[str]) -> str:
+    label_text = " ".join(f"{key}={value}" for key, value in selector)
+    if is_labelled:
+        remedy = "Add the taint to the stack's taints, or label another node."
+        return f"Every node with the label {label_text} has a taint that the pods do not tolerate; {_for(names)}. {remedy}"
+    return f"No node has the label {label_text}; {_for(names)}. Label one: kubectl label node NAME {label_text}"
 
 
 def _say_image(image: str, names: Iterable[str]) -> str:
@@ -75,31 +75,32 @@ def _say_image(image: str, names: Iterable[str]) -> str:
 
 
 def _say_class(name: str, names: Iterable[str], classes: Sequence[Mapping[str, Any]]) -> str:
-    there = ", ".join(sorted(str(storage_class["metadata"]["name"]) for storage_class in classes)) or "none"
-    what = f"StorageClass {name} is not there" if name else "The cluster has no default StorageClass"
-    return f"{what}; {_for(names)}. There are: {there}. Name one of them as storageClass{'' if name else ', or make one the default'}."
+    class_names = ", ".join(sorted(str(storage_class["metadata"]["name"]) for storage_class in classes)) or "none"
+    problem = f"There is no StorageClass {name}" if name else "The cluster has no default StorageClass"
+    remedy = f"Set storageClass to one of them{'' if name else ', or make one the default'}."
+    return f"{problem}; {_for(names)}. There are: {class_names}. {remedy}"
 
 
 def _say_claim(name: str, names: Iterable[str]) -> str:
-    return f"PersistentVolumeClaim {name} is not in the namespace; {_for(names)}. Make it, or give the volume another source."
+    return f"PersistentVolumeClaim {name} is not in the namespace; {_for(names)}. Create it, or give the volume another source."
 
 
 def _say_folder(path: str, nodes: Sequence[str]) -> str:
-    where = f"is a folder of each node alone, and the pods that share it may run on {len(nodes)} nodes ({_few(nodes)})"
+    where = f"is local to each node, but the pods that share it may run on {len(nodes)} nodes ({_few(nodes)})"
     return f"hostPath {path} {where}. Give the volume another source (docs/operate/storage.md)."
 
 
 def _for(names: Iterable[str]) -> str:
-    return f"wanted by {_few(list(names))}"
+    return f"needed by {_few(list(names))}"
 
 
 def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    suffix = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + suffix
 
 
 def _pods(value: Any) -> Iterator[dict[str, Any]]:
-    """Every pod spec inside a manifest, whatever kind it is of."""
+    """Every pod spec inside a manifest of any kind."""
     if isinstance(value, Mapping):
         entries = cast(dict[str, Any], value)
         if isinstance(entries.get("containers"), list):
@@ -115,7 +116,7 @@ def _images(pod: Mapping[str, Any]) -> list[str]:
 
 
 def _runs_now(manifest: Mapping[str, Any]) -> bool:
-    """False for a set without pods: its machines may be made when it gets some."""
+    """False for a set with no replicas: its machines may be created when it is scaled up."""
     return cast(dict[str, Any], manifest.get("spec") or {}).get("replicas", 1) != 0
 
 
@@ -127,11 +128,11 @@ def _has_labels(node: Mapping[str, Any], selector: Iterable[tuple[str, str]]) ->
 def _is_tolerated(node: Mapping[str, Any], pod: Mapping[str, Any]) -> bool:
     taints: list[dict[str, str]] = node.get("spec", {}).get("taints") or []
     tolerations: list[dict[str, str]] = pod.get("tolerations") or []
-    return all(any(_tolerates(each, taint) for each in tolerations) for taint in taints if taint.get("effect") in _REPELS)
+    return all(any(_tolerates(toleration, taint) for toleration in tolerations) for taint in taints if taint.get("effect") in _REPELS)
 
 
 def _tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
-    """Source: Kubernetes' API conventions of Toleration: no key or no effect means every one."""
+    """Source: Kubernetes' API type Toleration: no key or no effect matches all."""
     if toleration.get("effect") and toleration["effect"] != taint["effect"]:
         return False
     if toleration.get("operator") == "Exists":
@@ -140,12 +141,12 @@ def _tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
 
 
 def _has_image(node: Mapping[str, Any], image: str) -> bool:
-    listed: list[dict[str, Any]] = node.get("status", {}).get("images") or []
-    return any(image in (entry.get("names") or []) for entry in listed)
+    node_images: list[dict[str, Any]] = node.get("status", {}).get("images") or []
+    return any(image in (entry.get("names") or []) for entry in node_images)
 
 
 def _claim_specs(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The claims that an object is, or makes from its templates."""
+    """The spec of a claim, or of the claim templates of a workload."""
     spec: dict[str, Any] = manifest.get("spec") or {}
     if manifest["kind"] == "PersistentVolumeClaim":
         return [spec]
@@ -154,9 +155,9 @@ def _claim_specs(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _missing_class(spec: Mapping[str, Any], classes: Sequence[Mapping[str, Any]]) -> str | None:
-    """The class that is not there; empty for the default class; None where nothing is missing."""
+    """The name of the missing class, empty for the default class; None if no class is missing."""
     name = spec.get("storageClassName")
     if name is None:
         annotations = [cast(dict[str, str], storage_class["metadata"].get("annotations") or {}) for storage_class in classes]
-        return None if any(given.get(_DEFAULT_CLASS) == "true" for given in annotations) else ""
+        return None if any(class_annotations.get(_DEFAULT_CLASS) == "true" for class_annotations in annotations) else ""
     return None if name == "" or any(storage_class["metadata"]["name"] == name for storage_class in classes) else str(name)

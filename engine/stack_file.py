@@ -1,7 +1,6 @@
-"""Pulumi.yaml and stack files as the Pulumi CLI's Go parser reads them, not as PyYAML does by default: `1:00:00` and `yes` are strings, and
-a key that is there twice is an error.
+"""Reads Pulumi.yaml and stack files as the Pulumi CLI's Go parser does: `1:00:00` and `yes` are strings, and a repeated key is an error.
 
-Whatever bytes a file holds, the answer is plain data (text, numbers, truth values, lists, mappings) or one line that names file and place.
+Any file yields plain data (text, numbers, booleans, lists, mappings) or an error of one line with file and position.
 """
 
 import re
@@ -16,14 +15,14 @@ from engine.faults import SlipwayError
 DEEPEST = 60
 """Levels of nesting. A cluster has fewer than ten."""
 _MOST_PARTS = 200_000
-"""Parts of a file with its aliases written out."""
+"""Nodes of a file with its aliases expanded."""
 _PREFIX = "tag:yaml.org,2002:"
 _PLAIN = frozenset(f"{_PREFIX}{name}" for name in ("str", "int", "float", "bool", "null", "seq", "map"))
 _LARGEST = 2**64
 
 
 def read(file: Path) -> Any:
-    """What a file says. Raises SlipwayError."""
+    """The data in a file. Raises SlipwayError."""
     try:
         data = file.read_bytes()
     except FileNotFoundError as error:
@@ -39,12 +38,12 @@ def read(file: Path) -> Any:
         where = f"{file.name}:{mark.line + 1}:{mark.column + 1}" if mark else file.name
         raise SlipwayError(f"{where}: {_one_line(error.problem or 'not YAML')}.") from error
     except (yaml.YAMLError, ArithmeticError, LookupError, ValueError) as error:
-        # Escapes and directives with numbers that no character and no version has.
+        # Escapes or directives with numbers that are not a valid character or version.
         raise SlipwayError(f"{file.name}: is not YAML: {_one_line(str(error))}.") from error
 
 
 def _decoded(data: bytes, name: str) -> str:
-    """The text of a file in UTF-8, with or without a mark at its start."""
+    """The text of a UTF-8 file, with or without a byte order mark."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise SlipwayError(f"{name}: is UTF-16. Save it as UTF-8.")
     try:
@@ -59,19 +58,19 @@ def _decoded(data: bytes, name: str) -> str:
 
 
 def _check(text: str) -> None:
-    """Refuses, at its place, what would take all memory or more levels than Python has; and tags, which no stack file needs."""
+    """Refuses tags, which no stack file needs, and what would exhaust memory or Python's stack."""
     sizes: dict[str, int] = {}
     opened: list[tuple[str | None, int]] = []
     total = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent):
             if event.anchor in (anchor for anchor, _ in opened):
-                raise _refusal(f"*{event.anchor} stands inside of &{event.anchor}, so it would never end", event)
+                raise _refusal(f"*{event.anchor} is inside &{event.anchor}, so it would never end", event)
             total += sizes.get(event.anchor or "", 1)
         elif isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
             if event.tag is not None and event.tag != "!" and event.tag not in _PLAIN:
                 tag = f"!!{event.tag.removeprefix(_PREFIX)}" if event.tag.startswith(_PREFIX) else event.tag
-                raise _refusal(f"has the tag {tag}, which a stack file cannot hold. Write text, a number, true or false", event)
+                raise _refusal(f"has the tag {tag}, which a stack file cannot contain. Write text, a number, true or false", event)
             total += 1
             if isinstance(event, yaml.CollectionStartEvent):
                 opened.append((event.anchor, total))
@@ -84,7 +83,7 @@ def _check(text: str) -> None:
             if anchor:
                 sizes[anchor] = total - before + 1
         if total > _MOST_PARTS:
-            raise _refusal("is too large with its aliases written out", event)
+            raise _refusal("is too large when its aliases are expanded", event)
 
 
 def _refusal(what: str, at: Any) -> yaml.MarkedYAMLError:
@@ -97,34 +96,34 @@ def _one_line(text: str) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.2 scalars, as the CLI's Go parser decodes them. The pure-Python loader: a stack file is small, and libyaml may be absent."""
+    """YAML 1.2 scalars, as the CLI's Go parser decodes them. In pure Python: a stack file is small, and libyaml may be missing."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        said: set[str] = set()
+        seen_keys: set[str] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                what = "list" if isinstance(key, yaml.SequenceNode) else "mapping"
-                raise _refusal(f"has a {what} as a key. A key is text", key)
-            if key.tag != f"{_PREFIX}merge" and key.value in said:
-                raise _refusal(f'"{key.value}" is there twice', key)
-            said.add(cast(str, key.value))
+                key_type = "list" if isinstance(key, yaml.SequenceNode) else "mapping"
+                raise _refusal(f"has a {key_type} as a key. A key is text", key)
+            if key.tag != f"{_PREFIX}merge" and key.value in seen_keys:
+                raise _refusal(f'"{key.value}" is set twice', key)
+            seen_keys.add(cast(str, key.value))
         return super().construct_mapping(node, deep=deep)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             value = cast(Any, super()).construct_object(node, deep=deep)
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-            raise _refusal("is not what its tag says, or a number of thousands of digits", node) from error
+            raise _refusal("does not match its tag, or is a number with thousands of digits", node) from error
         if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
-            raise _refusal("holds half of a character (a surrogate), which is no text", node)
+            raise _refusal("contains half of a character (a surrogate), which is not valid text", node)
         if isinstance(value, int) and abs(value) >= _LARGEST:
-            raise _refusal("is a number of more digits than anything here can take", node)
+            raise _refusal("is a number with too many digits", node)
         return value
 
 
-_KEPT = (f"{_PREFIX}null", f"{_PREFIX}merge")
+_KEPT_TAGS = (f"{_PREFIX}null", f"{_PREFIX}merge")
 _Loader.yaml_implicit_resolvers = {
-    first: [resolver for resolver in resolvers if resolver[0] in _KEPT]
+    first: [resolver for resolver in resolvers if resolver[0] in _KEPT_TAGS]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 for _tag, _pattern, _first in (

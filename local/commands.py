@@ -56,4 +56,4 @@ def unforeseen(error: Exception) -> str:
     """The message for an unexpected error. Call it where the error is caught: it writes the stack trace to a file."""
     with tempfile.NamedTemporaryFile("w", prefix="slipway-local-", suffix=".log", delete=False) as log:
         log.write(traceback.format_exc())
-    return f"{type(error).__name__}: {error}\nNobody foresaw that, so please report it, with {log.name}."
+    return f"{type(error).__name__}: {error}\nThis is a bug. Please report it and attach {log.name}."

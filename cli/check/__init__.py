@@ -1,4 +1,3 @@
-"""Smoke jobs on a live cluster, as a user runs them over ssh: what works of what people expect, with a remedy for what does not.
-
-`facts` is what the cluster says of itself, `tasks` decides from it what to run and what came of it, `login` finds the way in. Thin: `run`.
+"""Smoke jobs on a live cluster, run over ssh like a user's. `facts` reads what the cluster has, `tasks` plans jobs and judges their output,
+`login` finds the login node, and `run` connects them.
 """

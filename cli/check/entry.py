@@ -1,4 +1,4 @@
-"""From a stack file to a login: as whom, with which key, in which namespace. The program is not run for that."""
+"""Finds user, key and namespace of a login in the stack file, without running the program."""
 
 import json
 from collections.abc import Generator
@@ -17,7 +17,7 @@ _CONFIG = "slipway:cluster"
 
 @contextmanager
 def open_login(project: Project, where: Where, user: str | None, key: Path | None) -> Generator[Login]:
-    """The way in for `user`, by default the first of the stack file who has a private key here. Raises SlipwayError."""
+    """A login as `user`, by default the first user of the stack file with a private key here. Raises SlipwayError."""
     cluster = cluster_of(project)
     name, file = _who(cluster, project.root, user, key)
     connected, namespace = connect(project, where)
@@ -26,7 +26,7 @@ def open_login(project: Project, where: Where, user: str | None, key: Path | Non
 
 
 def connect(project: Project, where: Where) -> tuple[api.Api, str]:
-    """The cluster of a stack file, which has been sent nothing yet, and the namespace there. Raises SlipwayError."""
+    """The API of the stack file's cluster, which has been sent nothing yet, and the namespace. Raises SlipwayError."""
     cluster = cluster_of(project)
     context = where.context or cluster.get("kubernetes", {}).get("context")
     return api.connect(kubeconfig.find(project.root, where.kubeconfig, context)), str(cluster.get("namespace", "slurm"))
@@ -36,15 +36,15 @@ def cluster_of(project: Project) -> dict[str, Any]:
     try:
         return dict(json.loads(project.config[_CONFIG]))
     except (KeyError, ValueError, TypeError):
-        raise SlipwayError(f"Pulumi.{project.stack}.yaml has no {_CONFIG}: this verb is for a Slurm cluster of Slipway.") from None
+        raise SlipwayError(f"Pulumi.{project.stack}.yaml has no {_CONFIG}, which this command needs.") from None
 
 
 def _who(cluster: dict[str, Any], root: Path, user: str | None, key: Path | None) -> tuple[str, Path]:
-    users = [each for each in cluster.get("login", {}).get("users", []) if user in (None, each.get("name"))]
-    for each in users:
-        private = [root / file.removesuffix(".pub") for file in each.get("sshKeyFiles", [])]
-        if found := key or next((file for file in private if file.exists()), None):
-            return str(each["name"]), found
+    users = [entry for entry in cluster.get("login", {}).get("users", []) if user in (None, entry.get("name"))]
+    for entry in users:
+        private_keys = [root / file.removesuffix(".pub") for file in entry.get("sshKeyFiles", [])]
+        if private_key := key or next((file for file in private_keys if file.exists()), None):
+            return str(entry["name"]), private_key
     if user and key:
         return user, key  # of LDAP, for instance
     raise SlipwayError(

@@ -1,4 +1,4 @@
-"""What a cluster says of itself in a login session: the question, and the answer as values."""
+"""What a login session reports about the cluster: a script that asks, and its parsed answer."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ WAIT_FOR_ACCOUNT = """if scontrol show config | grep -q '^AccountingStorageEnfor
   done
 fi
 """
-"""Waits until the user has an account, where jobs need one: in a new cluster it comes seconds after slurmctld."""
+"""Waits until the user has an account, if jobs need one: in a new cluster, accounts appear seconds after slurmctld starts."""
 
 QUESTION = f"""set -e
 {WAIT_FOR_ACCOUNT}
@@ -27,7 +27,7 @@ for tool in mpicc apt-get gcc mksquashfs all_reduce_perf; do if command -v "$too
 if srun --help | grep -q container-image; then echo 'tool|container-image'; fi
 if said=$(sudo -n true 2>&1); then echo 'sudo|'; else echo "sudo|${{said#sudo: }}"; fi
 """
-"""A script for bash. Each line of its output is a word and values, separated by bars."""
+"""A bash script. Each line of its output is a word and its values, separated by bars."""
 
 _USABLE = {"idle", "mixed", "allocated", "completing"}
 
@@ -38,25 +38,25 @@ class Node:
 
     name: str
     state: str
-    """As sinfo writes it, with the mark at its end: `~` is powered down, `*` does not answer."""
+    """As sinfo writes it, with its suffix: `~` is powered down, `*` does not answer."""
     gpus: int
     model: str = ""
-    """Of the GPUs, as in Slurm's GRES, the first where there are several; empty where it has no type."""
+    """The GPU type in Slurm's GRES, the first if there are several; empty if there is none."""
 
     @property
     def is_up(self) -> bool:
-        """True when a job could begin on it now, or when others have ended there."""
+        """True if a job can start on it now, or after other jobs have ended."""
         return self.state.rstrip("+") in _USABLE
 
     @property
     def may_wake(self) -> bool:
-        """True when Slurm would power it up for a job."""
+        """True if Slurm would power it up for a job."""
         return self.state in ("idle~", "idle#", "idle%")
 
 
 @dataclass(frozen=True)
 class NodeSetFacts:
-    """The nodes of a set, in a partition of which it is a part."""
+    """The nodes of a set, in one of its partitions."""
 
     name: str
     partition: str
@@ -66,7 +66,7 @@ class NodeSetFacts:
 
     @property
     def up(self) -> list[Node]:
-        """Those on which a job can run without waking them."""
+        """The nodes that need not be powered up for a job."""
         return [node for node in self.nodes if node.is_up]
 
     @property
@@ -76,13 +76,13 @@ class NodeSetFacts:
 
     @property
     def model(self) -> str:
-        """Their model."""
+        """The GPU type of the nodes."""
         return self.nodes[0].model
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What the checks are chosen by."""
+    """What decides which checks run."""
 
     user: str
     folder: str
@@ -92,11 +92,11 @@ class Facts:
     has_accounting: bool
     tools: frozenset[str]
     sudo: str
-    """Why the user is no admin; empty for an admin."""
+    """Why the user is not an admin; empty for an admin."""
 
 
 @dataclass
-class _Said:
+class _Answer:
     values: dict[str, str] = field(default_factory=dict[str, str])
     tools: set[str] = field(default_factory=set[str])
     partitions: dict[str, dict[str, Node]] = field(default_factory=dict[str, dict[str, Node]])
@@ -104,29 +104,29 @@ class _Said:
 
 
 def read_facts(output: str) -> Facts:
-    """The answer to QUESTION. Raises KeyError where it is not whole."""
-    said = _Said()
+    """Parses the answer to QUESTION. Raises KeyError if it is incomplete."""
+    answer = _Answer()
     for line in output.splitlines():
         word, *values = line.split("|")
         if word == "node" and len(values) == 4:
             name, partition, state, gres = values
             if partition.endswith("*"):
-                partition = said.default = partition.removesuffix("*")
+                partition = answer.default = partition.removesuffix("*")
             gpus = count_gpus(gres)
-            said.partitions.setdefault(partition, {})[name] = Node(name, state, sum(gpus.values()), next(iter(gpus), ""))
+            answer.partitions.setdefault(partition, {})[name] = Node(name, state, sum(gpus.values()), next(iter(gpus), ""))
         elif word == "tool":
-            said.tools.update(values)
+            answer.tools.update(values)
         elif values:
-            said.values[word] = values[0]
-    accounting = said.values["accounting"]
+            answer.values[word] = values[0]
+    accounting = answer.values["accounting"]
     return Facts(
-        said.values["user"],
-        said.values["folder"],
-        tuple(_node_sets(said)),
-        said.default,
+        answer.values["user"],
+        answer.values["folder"],
+        tuple(_node_sets(answer)),
+        answer.default,
         bool(accounting) and not accounting.endswith(("none", "(null)")),
-        frozenset(said.tools),
-        said.values["sudo"],
+        frozenset(answer.tools),
+        answer.values["sudo"],
     )
 
 
@@ -135,13 +135,13 @@ def set_of(node: str) -> str:
     return node.rpartition("-")[0] or node
 
 
-def _node_sets(said: _Said) -> Iterable[NodeSetFacts]:
-    """Each set once, in the default partition where it is there, else in the first that has it."""
+def _node_sets(answer: _Answer) -> Iterable[NodeSetFacts]:
+    """Each set once, in the default partition if that has it, else in its first partition."""
     seen: set[str] = set()
-    for partition in sorted(said.partitions, key=lambda name: name != said.default):
-        nodes = said.partitions[partition]
+    for partition in sorted(answer.partitions, key=lambda name: name != answer.default):
+        nodes = answer.partitions[partition]
         for name in dict.fromkeys(map(set_of, nodes)):
             if name not in seen:
                 seen.add(name)
-                own = tuple(node for node in nodes.values() if set_of(node.name) == name)
-                yield NodeSetFacts(name, partition, own, tuple(node for node in nodes if set_of(node) != name))
+                own_nodes = tuple(node for node in nodes.values() if set_of(node.name) == name)
+                yield NodeSetFacts(name, partition, own_nodes, tuple(node for node in nodes if set_of(node) != name))

@@ -1,7 +1,4 @@
-"""The way into a cluster for its users: where its login Service listens, and the ssh command for it.
-
-Works against any Slipway cluster. kubectl is needed only for a Service without an address of its own.
-"""
+"""Finds the login Service of a Slipway cluster and its ssh command. kubectl is needed only for a Service without an external address."""
 
 import os
 import re
@@ -33,7 +30,7 @@ class Login:
     user: str
     key: Path
     forward: tuple[str, ...] = ()
-    """The command that keeps the way to that port open, where there is no other."""
+    """The command that forwards the port, if the Service has no address."""
 
     @property
     def instructions(self) -> list[str]:
@@ -51,10 +48,7 @@ class Login:
 
 
 def login_address(service: Any, nodes: Sequence[Any]) -> tuple[str, int] | None:
-    """Host and port of the login Service, from it and the Nodes as the API server has them: a load balancer's address, else a node port.
-
-    None when the Service cannot be reached from outside the pods.
-    """
+    """Host and port of the login Service: a load balancer's address, else a node port. None if it cannot be reached from outside."""
     port = service["spec"]["ports"][0]
     for ingress in service.get("status", {}).get("loadBalancer", {}).get("ingress", []):
         return ingress.get("ip") or ingress["hostname"], port["port"]
@@ -69,14 +63,11 @@ def login_address(service: Any, nodes: Sequence[Any]) -> tuple[str, int] | None:
 
 @contextmanager
 def find_login(api: Api, namespace: str, user: str, key: Path) -> Generator[Login]:
-    """Where the login Service of `namespace` listens. One without an address is reached by `kubectl port-forward` while the block lasts.
-
-    Raises SlipwayError.
-    """
+    """The login Service of `namespace`. If it has no address, `kubectl port-forward` runs during the block. Raises SlipwayError."""
     services = api.list(_SERVICE, namespace, labelSelector=f"{labels.COMPONENT}=login")
     if not services:
         raise SlipwayError(
-            f"namespace {namespace} of {api} has no login Service: is the stack deployed there? Look: kubectl get all -n {namespace}"
+            f"namespace {namespace} of {api} has no login Service. Check that the stack is deployed there: kubectl get all -n {namespace}"
         )
     service = services[0]
     port = service["spec"]["ports"][0]
@@ -85,9 +76,8 @@ def find_login(api: Api, namespace: str, user: str, key: Path) -> Generator[Logi
         yield Login(*address, user, key)
         return
     if not (program := os.environ.get("KUBECTL") or shutil.which("kubectl")):
-        raise SlipwayError(
-            f"Service {service['metadata']['name']} has no address outside the cluster, and kubectl is not there to forward to it"
-        )
+        reason = "has no address outside the cluster, and kubectl, which could forward to it, is not installed"
+        raise SlipwayError(f"Service {service['metadata']['name']} {reason}. Install kubectl, or set KUBECTL.")
     where = api.where
     options = [*(["--kubeconfig", where.kubeconfig] if where.kubeconfig else []), *(["--context", where.context] if where.context else [])]
     forward = (program, *options, "--namespace", namespace, "port-forward", f"service/{service['metadata']['name']}")
@@ -97,7 +87,7 @@ def find_login(api: Api, namespace: str, user: str, key: Path) -> Generator[Logi
 
 @contextmanager
 def _forwarded(command: list[str], timeout_s: float = 30) -> Generator[int]:
-    """The local port of a `kubectl port-forward` that runs while the block lasts."""
+    """The local port of a `kubectl port-forward` that runs during the block."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:
             yield _local_port(process, timeout_s)
@@ -107,13 +97,13 @@ def _forwarded(command: list[str], timeout_s: float = 30) -> Generator[int]:
 
 def _local_port(process: subprocess.Popen[str], timeout_s: float) -> int:
     assert process.stdout
-    said, end = "", monotonic() + timeout_s
+    output, deadline = "", monotonic() + timeout_s
     with selectors.DefaultSelector() as ready:
         ready.register(process.stdout, selectors.EVENT_READ)
-        while (left := end - monotonic()) > 0 and ready.select(left):
+        while (remaining_s := deadline - monotonic()) > 0 and ready.select(remaining_s):
             if not (line := process.stdout.readline()):
                 break
-            said += line
-            if found := re.match(r"Forwarding from 127\.0\.0\.1:(\d+) ", line):
-                return int(found[1])
-    raise SlipwayError(f"kubectl port-forward found no way to the login pod: {said.strip() or 'it said nothing'}")
+            output += line
+            if match := re.match(r"Forwarding from 127\.0\.0\.1:(\d+) ", line):
+                return int(match[1])
+    raise SlipwayError(f"kubectl port-forward did not reach the login pod: {output.strip() or 'it printed nothing'}")

@@ -1,4 +1,4 @@
-"""Runs the checks over ssh: asks, submits all jobs at once, waits for them, reads what they wrote, and leaves nothing behind."""
+"""Runs the checks over ssh: submits all jobs at once, waits for them, reads their output, and removes everything."""
 
 import shlex
 import subprocess
@@ -12,20 +12,20 @@ from cli.check.tasks import TAKE_PACKAGE_AWAY, Result, Row, Task, judge, judge_a
 from engine.faults import SlipwayError
 
 _ANSWER_S = 120
-"""For what needs no job: the facts, a small program to compile, a small package to install."""
+"""Limit of a session that waits for no job: to read facts, compile a small program or install a small package."""
 _RECORDED_S = 20
-"""slurmctld sends records of jobs to slurmdbd some seconds after their end."""
+"""slurmctld sends a job's record to slurmdbd some seconds after its end."""
 _OUTPUT_BYTES = 20_000
-"""Of each job."""
+"""What is read of each job's output."""
 
 
 def check(login: Login, timeout_s: float) -> list[Row]:
-    """The table's rows. Jobs that have not ended after `timeout_s` are cancelled. Raises SlipwayError where nobody gets in."""
+    """The rows of the table. Jobs that have not ended after `timeout_s` are cancelled. Raises SlipwayError if the login fails."""
     began = monotonic()
     try:
         facts = read_facts(_session(login, QUESTION, _ANSWER_S))
     except KeyError as error:
-        raise SlipwayError(f"the login session answers without {error}: is {login.host} a login node of Slipway?") from None
+        raise SlipwayError(f"The answer of the login session lacks {error}. Check that {login.host} is a login node of Slipway.") from None
     rows = [Row("login", True, f"{facts.user}@{login.host}, port {login.port}", seconds=monotonic() - began)]
     tasks, unchecked = plan(facts)
     results: dict[str, Result] = {}
@@ -44,21 +44,23 @@ def check(login: Login, timeout_s: float) -> list[Row]:
 
 
 def _session(login: Login, script: str, timeout_s: float, check: bool = True) -> str:
-    """What a script of bash prints in a login session, its errors included. Raises SlipwayError."""
+    """The output of a bash script in a login session, with its errors. Raises SlipwayError."""
     command = [*login.command("BatchMode=yes", "ConnectTimeout=10"), "bash -l -s"]
     try:
-        done = subprocess.run(command, input=f"exec 2>&1\n{script}", capture_output=True, text=True, timeout=timeout_s, check=False)
+        result = subprocess.run(command, input=f"exec 2>&1\n{script}", capture_output=True, text=True, timeout=timeout_s, check=False)
     except subprocess.TimeoutExpired:
-        raise SlipwayError(f"no answer from a login session on {login.host} within {timeout_s:.0f} s") from None
+        raise SlipwayError(f"A login session on {login.host} did not answer within {timeout_s:.0f} s.") from None
     except OSError as error:
-        raise SlipwayError(f"ssh does not run: {error}") from error
-    if check and done.returncode:
-        raise SlipwayError(f"a login session ended with {done.returncode}: {(done.stderr or done.stdout).strip()}")
-    return done.stdout
+        raise SlipwayError(f"ssh cannot be started: {error}") from error
+    if check and result.returncode:
+        raise SlipwayError(
+            f"A login session on {login.host} ended with exit code {result.returncode}: {(result.stderr or result.stdout).strip()}"
+        )
+    return result.stdout
 
 
 def _submit(login: Login, facts: Facts, tasks: Sequence[Task]) -> dict[str, Result]:
-    """Submits every job. One that does not get so far has the words of what refused it."""
+    """Submits every job. The result of a refused one has the output of what refused it."""
     scripts = [f"cd {shlex.quote(facts.folder)}"]
     for task in tasks:
         sbatch = shlex.join(["sbatch", "--parsable", f"--job-name=check-{task.name}", f"--output={task.name}.out", *task.options])
@@ -68,24 +70,24 @@ def _submit(login: Login, facts: Facts, tasks: Sequence[Task]) -> dict[str, Resu
             f'if [ $? = 0 ]; then echo "job|{task.name}|${{said%%;*}}|$EPOCHREALTIME"',
             f'else printf "%s\\n" "refused|{task.name}" "$said" "end|"; fi',
         ]
-    found: dict[str, Result] = {task.name: Result() for task in tasks}
+    results: dict[str, Result] = {task.name: Result() for task in tasks}
     refused: str | None = None
     for line in _session(login, "\n".join(scripts), _ANSWER_S).splitlines():
-        word, _, rest = line.partition("|")
+        word, _, fields = line.partition("|")
         if word == "job":
-            name, job, submitted = rest.split("|")
-            found[name] = Result(job, float(submitted))
+            name, job, submitted = fields.split("|")
+            results[name] = Result(job, float(submitted))
         elif word == "refused":
-            refused = rest
+            refused = fields
         elif word == "end":
             refused = None
         elif refused:
-            found[refused] = replace(found[refused], output=f"{found[refused].output}{line}\n")
-    return found
+            results[refused] = replace(results[refused], output=f"{results[refused].output}{line}\n")
+    return results
 
 
 def _wait(login: Login, results: dict[str, Result], timeout_s: float) -> None:
-    """Waits until the jobs have ended, and keeps how each ended and when."""
+    """Waits until the jobs have ended, and stores state and duration of each."""
     names = {result.job: name for name, result in results.items() if result.job}
     if not names:
         return
@@ -116,7 +118,6 @@ done
 
 
 def _collect(login: Login, facts: Facts, results: dict[str, Result]) -> None:
-    """Reads what the jobs wrote, on the login node."""
     for name, result in results.items():
         if result.job:
             folder = shlex.quote(facts.folder)
@@ -129,8 +130,8 @@ def _recorded(login: Login, facts: Facts, jobs: Sequence[str]) -> Row:
     states: dict[str, str] = {}
     end = monotonic() + _RECORDED_S
     while facts.has_accounting and jobs:
-        ask = f"sleep 0.3; sacct --allocations --noheader --parsable2 --format=JobID,State --jobs={','.join(jobs)}"
-        lines = _session(login, ask, _ANSWER_S, check=False).splitlines()
+        script = f"sleep 0.3; sacct --allocations --noheader --parsable2 --format=JobID,State --jobs={','.join(jobs)}"
+        lines = _session(login, script, _ANSWER_S, check=False).splitlines()
         states = dict(line.split("|", 1) for line in lines if "|" in line)
         if all(states.get(job) == "COMPLETED" for job in jobs) or monotonic() > end:
             break
@@ -139,5 +140,5 @@ def _recorded(login: Login, facts: Facts, jobs: Sequence[str]) -> Row:
 
 def _tidy(login: Login, facts: Facts, jobs: Sequence[str]) -> None:
     cancel = f"scancel {' '.join(jobs)}" if jobs else "true"
-    away = f"{TAKE_PACKAGE_AWAY} >/dev/null" if not facts.sudo else "true"
-    _session(login, f"{cancel}; {away}; rm -rf {shlex.quote(facts.folder)}", _ANSWER_S, check=False)
+    remove_package = f"{TAKE_PACKAGE_AWAY} >/dev/null" if not facts.sudo else "true"
+    _session(login, f"{cancel}; {remove_package}; rm -rf {shlex.quote(facts.folder)}", _ANSWER_S, check=False)

@@ -1,6 +1,6 @@
-"""Which smoke jobs a cluster gets, and what their output means. Pure.
+"""Plans the smoke jobs of a cluster and judges their output. Pure.
 
-Every job runs in the check's folder in the user's home, where it writes what is read afterwards on the login node.
+Every job runs in the check's folder in the user's home, and its files are read on the login node afterwards.
 """
 
 import re
@@ -13,7 +13,7 @@ from slurm.gpu_links import least_gb_per_s
 from slurm.hostlists import fold
 
 MOST_NODES = 16
-"""A set's hello runs on so many of its nodes at once."""
+"""Most nodes of a set that its hello job runs on."""
 _SHOWN = 8
 """Lines of a failed job's output."""
 _MINUTES = 10
@@ -36,7 +36,7 @@ _NCCL = """if ! nvidia-smi -L >/dev/null 2>&1; then echo 'no driver'; exit; fi
 all_reduce_perf --minbytes 1G --maxbytes 4G --stepfactor 2 --ngpus "$SLURM_GPUS_ON_NODE"
 """
 _NCCL_ROW = re.compile(r"^ *(\d+) +\d+ +float +sum +-?\d+ +[\d.]+ +[\d.]+ +([\d.]+) +(\d+|N/A)\b", re.MULTILINE)
-"""Bytes, bus bandwidth and wrong values, not in place. Source: nccl-tests, src/common.cu and doc/PERFORMANCE.md."""
+"""Bytes, bus bandwidth and wrong values of the out-of-place run. Source: nccl-tests, src/common.cu and doc/PERFORMANCE.md."""
 _MPI_C = """#include <mpi.h>
 #include <stdio.h>
 int main(int count, char **words) {
@@ -77,15 +77,15 @@ TAKE_PACKAGE_AWAY = "sudo -n dpkg --purge slipway-check"
 
 @dataclass(frozen=True)
 class Task:
-    """One check: what is done in the login session before, and the job."""
+    """One check: a script for the login session, and a job."""
 
     name: str
     title: str
     options: tuple[str, ...]
     script: str
-    """Of the job, without its first line."""
+    """The job's script, without its first line."""
     before: str = ""
-    """A script for the login session; where it fails, there is no job."""
+    """A script that the login session runs first; if it fails, the job is not submitted."""
     nodes: int = 1
     node_set: NodeSetFacts | None = None
     asked: int = 0
@@ -94,18 +94,18 @@ class Task:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a task's job. Texts are as Slurm and the job wrote them."""
+    """The result of a task's job. Texts are as Slurm and the job wrote them."""
 
     job: str = ""
-    """Its number; empty where it was refused, or what comes before it failed."""
+    """The job's ID; empty if the job was refused or the script before it failed."""
     submitted: float = 0.0
-    """When, by the login node's clock."""
+    """Time of the submission, by the login node's clock."""
     state: str = ""
     reason: str = ""
     seconds: float = 0.0
     output: str = ""
     files: str = ""
-    """What the tasks of the job wrote into the shared home, as the login node sees it."""
+    """The content of the job's files in the shared home, read on the login node."""
 
 
 @dataclass(frozen=True)
@@ -114,54 +114,52 @@ class Row:
 
     title: str
     passed: bool | None
-    """None: not checked, and `said` tells why."""
+    """None if it was not checked; `said` has the reason."""
     said: str
     remedy: str = ""
     seconds: float | None = None
 
 
 def plan(facts: Facts) -> tuple[list[Task], list[Row]]:
-    """The jobs to run, and the rows of what cannot be checked here."""
+    """The jobs to run, and a row for each check that cannot run here."""
     tasks: list[Task] = []
     rows: list[Row] = []
-    for each in facts.node_sets:
-        usable = each.up or [node for node in each.nodes if node.may_wake][:1]
+    for node_set in facts.node_sets:
+        usable = node_set.up or [node for node in node_set.nodes if node.may_wake][:1]
         if not usable:
-            states = ", ".join(sorted({node.state for node in each.nodes}))
-            rows.append(
-                Row(f"hello on {each.name}", False, f"no node takes jobs: {states}", f"Why: sinfo --list-reasons -p {each.partition}")
-            )
+            states = ", ".join(sorted({node.state for node in node_set.nodes}))
+            remedy = f"See why: sinfo --list-reasons -p {node_set.partition}"
+            rows.append(Row(f"hello on {node_set.name}", False, f"no node takes jobs: {states}", remedy))
             continue
-        tasks.append(_hello(each, min(len(usable), MOST_NODES)))
-        if each.gpus:
-            tasks.append(_gpus(each))
-        if _has_links(each) and "all_reduce_perf" in facts.tools:
-            options = (*_options(each, 1), f"--gpus={each.gpus}")
-            tasks.append(Task(f"nccl-{each.name}", f"NCCL on {each.name}", options, _NCCL, node_set=each, asked=each.gpus))
-    wide = next((each for each in facts.node_sets if len(each.up) > 1), None)
-    if wide is None:
+        tasks.append(_hello(node_set, min(len(usable), MOST_NODES)))
+        if node_set.gpus:
+            tasks.append(_gpus(node_set))
+        if _has_links(node_set) and "all_reduce_perf" in facts.tools:
+            options = (*_options(node_set, 1), f"--gpus={node_set.gpus}")
+            tasks.append(Task(f"nccl-{node_set.name}", f"NCCL on {node_set.name}", options, _NCCL, node_set=node_set, asked=node_set.gpus))
+    mpi_set = next((node_set for node_set in facts.node_sets if len(node_set.up) > 1), None)
+    if mpi_set is None:
         rows.append(Row("MPI over two nodes", None, "no node set has two nodes that are up"))
     elif lacking := [tool for tool in ("mpicc", "gcc") if tool not in facts.tools]:
         remedy = "docs/use/environment.md names what the root of images/root has."
         rows.append(Row("MPI over two nodes", None, f"the root has no {lacking[0]}", remedy))
     else:
-        tasks.append(_mpi(wide))
-    container = _container(facts)
-    if isinstance(container, Row):
+        tasks.append(_mpi(mpi_set))
+    if isinstance(container := _container(facts), Row):
         rows.append(container)
     else:
         tasks.append(container)
     if facts.sudo:
-        remedy = "To check it, name a user with `admin: true` by --user."
+        remedy = "To check it, give --user with a user who has `admin: true`."
         rows.append(Row("package for jobs", None, f"sudo refuses {facts.user}: {facts.sudo}", remedy))
-    elif "apt-get" in facts.tools and facts.node_sets and (first := next((each for each in facts.node_sets if each.up), None)):
+    elif "apt-get" in facts.tools and facts.node_sets and (first := next((node_set for node_set in facts.node_sets if node_set.up), None)):
         tasks.append(Task("package", "package for jobs", _options(first, 1), "slipway-check\n", _PACKAGE, node_set=first))
     return tasks, rows
 
 
 def _options(node_set: NodeSetFacts, nodes: int) -> tuple[str, ...]:
-    others = (f"--exclude={fold(node_set.others)}",) if node_set.others else ()
-    return (f"--partition={node_set.partition}", f"--nodes={nodes}", "--ntasks-per-node=1", f"--time={_MINUTES}", *others)
+    exclusion = (f"--exclude={fold(node_set.others)}",) if node_set.others else ()
+    return (f"--partition={node_set.partition}", f"--nodes={nodes}", "--ntasks-per-node=1", f"--time={_MINUTES}", *exclusion)
 
 
 def _hello(node_set: NodeSetFacts, nodes: int) -> Task:
@@ -171,14 +169,14 @@ def _hello(node_set: NodeSetFacts, nodes: int) -> Task:
 
 
 def _gpus(node_set: NodeSetFacts) -> Task:
-    """All GPUs of a node but one, so that there is one to be refused."""
+    """A job with all GPUs of a node but one, so that one is refused."""
     asked = max(1, node_set.gpus - 1)
     options = (*_options(node_set, 1), f"--gpus={asked}")
     return Task(f"gpus-{node_set.name}", f"GPUs on {node_set.name}", options, _GPUS, node_set=node_set, asked=asked)
 
 
 def _has_links(node_set: NodeSetFacts) -> bool:
-    """Instances of MIG do not talk to each other."""
+    """False for MIG instances, which have no links to each other."""
     return node_set.gpus > 1 and not mig.is_instance(node_set.model)
 
 
@@ -190,7 +188,7 @@ def _mpi(node_set: NodeSetFacts) -> Task:
 def _container(facts: Facts) -> Task | Row:
     """A step in an image that is built in the login session, so that no registry is needed."""
     title = "container"
-    first = next((each for each in facts.node_sets if each.up), None)
+    first = next((node_set for node_set in facts.node_sets if node_set.up), None)
     if "container-image" not in facts.tools:
         return Row(title, None, "srun has no --container-image", "docs/use/containers.md says what containers need.")
     if lacking := [tool for tool in ("gcc", "mksquashfs") if tool not in facts.tools]:
@@ -202,25 +200,24 @@ def _container(facts: Facts) -> Task | Row:
 
 
 def judge(task: Task, result: Result, user: str) -> Row:
-    """What came of one task."""
+    """The row of one task."""
     if not result.job:
         return Row(task.title, False, _last(result.output) or "it was not submitted", _end(result.output))
     if result.state in ("PENDING", "CONFIGURING", "RUNNING"):
-        what = f"job {result.job} waited: {result.reason}" if result.state != "RUNNING" else f"job {result.job} did not end in time"
-        return Row(
-            task.title, False, what, "What is in its way: squeue, sinfo --list-reasons. Or give more time: --timeout.", result.seconds
-        )
+        problem = f"job {result.job} waited: {result.reason}" if result.state != "RUNNING" else f"job {result.job} did not end in time"
+        remedy = "See why: squeue, sinfo --list-reasons. Or give it more time with --timeout."
+        return Row(task.title, False, problem, remedy, result.seconds)
     if result.state != "COMPLETED":
-        said = f"job {result.job} is {result.state}" + ("" if result.output.strip() else ", and wrote nothing")
-        return Row(task.title, False, said, f"{_end(result.output)}More about it: scontrol show job {result.job}", result.seconds)
+        message = f"job {result.job} is {result.state}" + ("" if result.output.strip() else ", and wrote nothing")
+        return Row(task.title, False, message, f"{_end(result.output)}See more: scontrol show job {result.job}", result.seconds)
     if task.name.startswith("nccl-") and result.output.strip() == "no driver":
         return Row(task.title, None, "the node has no driver", seconds=result.seconds)
-    said, remedy = _meaning(task, result, user)
-    return Row(task.title, not remedy, said, remedy, result.seconds)
+    message, remedy = _meaning(task, result, user)
+    return Row(task.title, not remedy, message, remedy, result.seconds)
 
 
 def _meaning(task: Task, result: Result, user: str) -> tuple[str, str]:
-    """What a job that completed shows, and a remedy where that is wrong."""
+    """What a completed job shows, and a remedy if that is wrong."""
     if task.name.startswith("hello-"):
         return _judge_hello(task, result, user)
     if task.name.startswith("gpus-"):
@@ -233,23 +230,23 @@ def _meaning(task: Task, result: Result, user: str) -> tuple[str, str]:
     if task.name == "container":
         right = "file of the image" in result.output
         return ("a step ran in an image" if right else _last(result.output)), "" if right else "The step did not run in its image."
-    found = re.search(r"^installed (\S+)$", result.output, re.MULTILINE)
-    if found:
-        return f"installed in this session, run on {found[1]}", ""
-    return _last(result.output), "The job did not find a program that was installed: is storage.root on?"
+    match = re.search(r"^installed (\S+)$", result.output, re.MULTILINE)
+    if match:
+        return f"installed in this session, run on {match[1]}", ""
+    return _last(result.output), "The job did not find the installed program. Check that storage.root is enabled."
 
 
 def _judge_hello(task: Task, result: Result, user: str) -> tuple[str, str]:
     assert task.node_set
-    words = [line.split() for line in result.files.splitlines()]
-    nodes = sorted({line[0] for line in words if len(line) == 2})
-    known = {node.name for node in task.node_set.nodes}
-    strangers = sorted({line[1] for line in words if len(line) == 2} - {user})
-    if strangers:
-        return f"jobs ran as {', '.join(strangers)}, not as {user}", "Users and their numbers differ between login pods and workers."
-    if len(nodes) != task.nodes or not known.issuperset(nodes):
-        said = f"files of {len(nodes)} of {task.nodes} nodes are in the home"
-        return said, "The home that jobs write to is not the one of the login node: look at storage.home."
+    entries = [line.split() for line in result.files.splitlines()]
+    nodes = sorted({line[0] for line in entries if len(line) == 2})
+    known_nodes = {node.name for node in task.node_set.nodes}
+    other_users = sorted({line[1] for line in entries if len(line) == 2} - {user})
+    if other_users:
+        return f"jobs ran as {', '.join(other_users)}, not as {user}", "Users and their UIDs differ between login pods and workers."
+    if len(nodes) != task.nodes or not known_nodes.issuperset(nodes):
+        message = f"files of {len(nodes)} of {task.nodes} nodes are in the home"
+        return message, "Jobs and the login node do not share the home. Check storage.home."
     return f"{fold(nodes)}, each with a file in the home", ""
 
 
@@ -257,67 +254,67 @@ def _judge_gpus(task: Task, result: Result) -> tuple[str, str]:
     lines = result.output.splitlines()
     counts = {word: sum(line.startswith(f"{word} ") for line in lines) for word in ("ours", "refused", "driver")}
     visible = next((line.removeprefix("visible ") for line in lines if line.startswith("visible ")), "")
-    count = len([each for each in visible.split(",") if each])
-    said = f"asked for {task.asked}: {count} visible, {counts['ours']} open, {counts['refused']} refused"
+    count = len([device for device in visible.split(",") if device])
+    message = f"asked for {task.asked}: {count} visible, {counts['ours']} open, {counts['refused']} refused"
     if counts["driver"]:
-        said += f", {counts['driver']} in nvidia-smi"
+        message += f", {counts['driver']} in nvidia-smi"
     devices = counts["ours"] + counts["refused"]
-    wrong = count != task.asked or (devices and counts["ours"] != task.asked) or (counts["driver"] and counts["driver"] != task.asked)
-    return said, "The job sees other GPUs than it got: look at gres.conf and ConstrainDevices." if wrong else ""
+    is_wrong = count != task.asked or (devices and counts["ours"] != task.asked) or (counts["driver"] and counts["driver"] != task.asked)
+    return message, "The job does not see exactly the GPUs it was given. Check gres.conf and ConstrainDevices." if is_wrong else ""
 
 
 def _judge_nccl(task: Task, result: Result) -> tuple[str, str]:
     assert task.node_set
-    found = _NCCL_ROW.findall(result.output)
-    if not found:
-        return _last(
-            result.output
-        ), "all_reduce_perf printed no figure. Was it built for this CUDA? docs/use/environment.md has the recipe."
-    _, figure, wrong = max(found, key=lambda row: int(row[0]))
+    measurements = _NCCL_ROW.findall(result.output)
+    if not measurements:
+        remedy = "all_reduce_perf printed no figure. Check that it was built for this CUDA (docs/use/environment.md)."
+        return _last(result.output), remedy
+    _, figure, wrong = max(measurements, key=lambda row: int(row[0]))
     model = task.node_set.model
-    least = least_gb_per_s(model)
-    said = f"all-reduce over {task.asked} GPUs: {float(figure):.0f} GB/s"
+    expected = least_gb_per_s(model)
+    message = f"all-reduce over {task.asked} GPUs: {float(figure):.0f} GB/s"
     if wrong.strip("N/A0"):
-        return f"{said}, {wrong} wrong values", "A GPU or a link computes wrong values: take the node out, and run `dcgmi diag -r 3` on it."
-    if least is None:
-        return f"{said}; no figure is known for {model or 'GPUs without a type'}", ""
+        remedy = "A GPU or a link computes wrong values. Drain the node, and run `dcgmi diag -r 3` on it."
+        return f"{message}, {wrong} wrong values", remedy
+    if expected is None:
+        return f"{message}; no figure is known for {model or 'GPUs without a type'}", ""
     remedy = (
-        f"{model} reach {least:.0f} GB/s. `nvidia-smi nvlink -s` on the node shows links that are down, `nvidia-smi topo -m` the paths."
+        f"{model} reach {expected:.0f} GB/s. `nvidia-smi nvlink -s` on the node shows links that are down, `nvidia-smi topo -m` the paths."
     )
-    return f"{said}, at least {least:.0f} expected", "" if float(figure) >= least else remedy
+    return f"{message}, at least {expected:.0f} expected", "" if float(figure) >= expected else remedy
 
 
 def judge_missing(tasks: Sequence[Task], results: Mapping[str, Result]) -> list[Row]:
-    """Rows for what was not checked, as the jobs' output shows: a driver, and no nccl-tests to run on it."""
-    there = {task.name for task in tasks}
+    """A row for each set with a driver but without nccl-tests, by the output of its jobs."""
+    planned = {task.name for task in tasks}
     return [
         Row(f"NCCL on {task.node_set.name}", None, "the root has no all_reduce_perf", "docs/use/environment.md: nccl-tests.")
         for task in tasks
         if task.node_set and task.name.startswith("gpus-") and _has_links(task.node_set)
-        if f"nccl-{task.node_set.name}" not in there and re.search("^driver ", results[task.name].output, re.MULTILINE)
+        if f"nccl-{task.node_set.name}" not in planned and re.search("^driver ", results[task.name].output, re.MULTILINE)
     ]
 
 
 def judge_files(rows: Sequence[Row], tasks: Sequence[Task]) -> int:
-    """How many nodes had a file in the shared home."""
+    """The number of nodes with a file in the shared home."""
     passed = {row.title for row in rows if row.passed}
     return sum(task.nodes for task in tasks if task.name.startswith("hello-") and task.title in passed)
 
 
 def judge_accounting(facts: Facts, jobs: Sequence[str], states: Mapping[str, str]) -> Row:
-    """Whether accounting has all jobs as they ended. `states` is what it has."""
+    """Whether accounting has recorded all jobs. `states` are the recorded states."""
     title = "accounting"
     if not facts.has_accounting:
         return Row(title, None, "accounting is off (accounting.enabled)")
-    done = [job for job in jobs if states.get(job) == "COMPLETED"]
-    if len(done) == len(jobs):
+    recorded = [job for job in jobs if states.get(job) == "COMPLETED"]
+    if len(recorded) == len(jobs):
         return Row(title, True, f"all {len(jobs)} jobs are recorded")
-    said = f"{len(done)} of {len(jobs)} jobs are recorded as completed"
-    return Row(title, False, said, "What slurmdbd says: kubectl logs of the pod with the component slurmdbd.")
+    message = f"{len(recorded)} of {len(jobs)} jobs are recorded as completed"
+    return Row(title, False, message, "Read slurmdbd's log: kubectl logs of the pod with the component slurmdbd.")
 
 
 def _end(text: str) -> str:
-    """The last lines, each with a line feed."""
+    """The last lines, each with a newline."""
     return "".join(f"{line}\n" for line in text.strip().splitlines()[-_SHOWN:])
 
 

@@ -1,1 +1,1 @@
-"""`slipway status`: a live cluster at a glance. `readings` asks, `overview` sums up, `screen` shows."""
+"""`slipway status`: a live cluster at a glance. `readings` asks, `overview` summarizes, `screen` formats, `live` prints."""

@@ -1,4 +1,4 @@
-"""Shows an overview once, or again and again. Thin."""
+"""Shows an overview once or continuously."""
 
 import contextlib
 import time
@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.live import Live
 
 from cli import json_files
-from cli.status.overview import as_json, build
+from cli.status.overview import Overview, as_json, build
 from cli.status.readings import Readings, read
 from cli.status.screen import render
 from engine.api import Api
@@ -19,7 +19,7 @@ _EVERY_S = 2.0
 
 
 def show(screen: Screen, api: Api, namespace: str, watch: bool, json_file: Path | None) -> None:
-    """Raises SlipwayError where the API server does not answer the first time, or the file cannot be written."""
+    """Raises SlipwayError if the API server does not answer at first, or the file cannot be written."""
     readings = read(api, namespace, Readings())
     if readings.objects.value is None:
         raise SlipwayError(readings.objects.fault)
@@ -32,25 +32,26 @@ def show(screen: Screen, api: Api, namespace: str, watch: bool, json_file: Path 
         return
     with (
         contextlib.suppress(KeyboardInterrupt),
-        Live(_page(title, readings), console=screen.console, auto_refresh=False, screen=screen.console.is_terminal) as shown,
+        Live(_page(title, readings), console=screen.console, auto_refresh=False, screen=screen.console.is_terminal) as display,
     ):
         while True:
             time.sleep(_EVERY_S)
             readings = read(api, namespace, readings)
-            shown.update(_page(title, readings), refresh=True)
+            display.update(_page(title, readings), refresh=True)
+
+
+def _overview(readings: Readings) -> Overview:
+    assert readings.objects.value is not None
+    return build(readings.objects.value, readings.nodes.value, readings.queue.value)
 
 
 def _page(title: str, readings: Readings) -> RenderableType:
-    assert readings.objects.value is not None
-    overview = build(readings.objects.value, readings.nodes.value, readings.queue.value)
-    return render(f"{title}, {time.strftime('%Y-%m-%d %H:%M:%S')}", overview, readings, time.time())
+    return render(f"{title}, {time.strftime('%Y-%m-%d %H:%M:%S')}", _overview(readings), readings, time.time())
 
 
 def _write(file: Path, readings: Readings) -> None:
-    assert readings.objects.value is not None
-    overview = build(readings.objects.value, readings.nodes.value, readings.queue.value)
     ages = {
         name: {"at": reading.at, "fault": reading.fault}
         for name, reading in (("objects", readings.objects), ("nodes", readings.nodes), ("queue", readings.queue))
     }
-    json_files.write(file, {**as_json(overview), "readings": ages})
+    json_files.write(file, {**as_json(_overview(readings)), "readings": ages})

@@ -1,5 +1,5 @@
-"""What people want to know of a live cluster, from what Kubernetes and Slurm said: sets, nodes that are out of service and why, the queue,
-checks, backups, programs. Pure; times are seconds since 1970.
+"""Summarizes a live cluster from the answers of Kubernetes and Slurm: sets, nodes out of service and why, the queue, checks, backups,
+programs. Pure; times are seconds since 1970.
 """
 
 import json
@@ -19,12 +19,12 @@ _RESULTS = ("passed", "failed", "unknown", "skipped")
 
 
 class AnswerError(ValueError):
-    """An answer is not what the programs of this release give."""
+    """An answer does not have the format of this release."""
 
 
 @dataclass(frozen=True)
 class SetRow:
-    """A node set: its controller's words, and its nodes as Slurm counts them."""
+    """A node set: its controller's status, and its nodes as Slurm counts them."""
 
     name: str
     wanted: int
@@ -32,7 +32,7 @@ class SetRow:
     phase: str
     why: str
     counts: Mapping[str, int]
-    """Nodes by `slurm.states.category`; empty while Slurm is silent."""
+    """Nodes by `slurm.states.category`; empty while Slurm does not answer."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Away:
     since: int | None
     machine: str
     causes: tuple[str, ...] = ()
-    """Names of all causes, the most urgent first, as the node's SlurmNode has them: `check/disk`. Slurm's reason is one cause's."""
+    """Names of all causes in the node's SlurmNode, the most urgent first: `check/disk`. Slurm's reason is that of one cause."""
 
 
 @dataclass(frozen=True)
@@ -59,19 +59,19 @@ class QueueRow:
     running: int
     waiting: int
     oldest: int | None
-    """When the job that waits longest was submitted."""
+    """Submission time of the job that waits longest."""
     why: tuple[tuple[str, int], ...]
-    """Slurm's reasons of those that wait, the most frequent first."""
+    """Slurm's reasons of the waiting jobs, the most frequent first."""
 
 
 @dataclass(frozen=True)
 class CheckRow:
-    """A health check: what its CronJob says, and the last results on nodes."""
+    """A health check: its CronJob's state, and the last results on nodes."""
 
     name: str
     is_suspended: bool
     has_schedule: bool
-    """False for a check that runs beside jobs alone."""
+    """False for a check that only runs beside jobs."""
     last_run: float | None
     results: Mapping[str, int]
     oldest: float | None
@@ -80,7 +80,7 @@ class CheckRow:
 
 @dataclass(frozen=True)
 class ProgramRow:
-    """A Deployment or StatefulSet of the cluster's."""
+    """A Deployment or StatefulSet of the cluster."""
 
     name: str
     ready: int
@@ -89,16 +89,16 @@ class ProgramRow:
 
 @dataclass(frozen=True)
 class Overview:
-    """Everything, where it is known. What Slurm did not tell is None."""
+    """The whole summary. What Slurm did not answer is None."""
 
     sets: tuple[SetRow, ...]
     programs: tuple[ProgramRow, ...]
     checks: tuple[CheckRow, ...]
     backup: float | None
-    """When the last backup ended well; None for none yet."""
+    """End of the last successful backup; None if there is none."""
     has_backups: bool
     files: str
-    """How far Slurm's files are, in the words of slurmctld's pod."""
+    """The progress of Slurm's files, from the condition of slurmctld's pod."""
     away: tuple[Away, ...] | None = None
     cpus: tuple[int, int] | None = None
     gpus: tuple[int, int] | None = None
@@ -107,7 +107,7 @@ class Overview:
 
 @dataclass(frozen=True)
 class Objects:
-    """What the API server has in the cluster's namespace."""
+    """The objects in the cluster's namespace."""
 
     node_sets: Sequence[Mapping[str, Any]]
     programs: Sequence[Mapping[str, Any]]
@@ -117,15 +117,15 @@ class Objects:
 
 
 def read_nodes(answer: object) -> tuple[Node, ...]:
-    """programs/running_jobs' answer to GET /nodes/. Raises AnswerError."""
+    """Parses programs/running_jobs' answer to GET /nodes/. Raises AnswerError."""
     try:
-        return tuple(read_node(each) for each in answer["nodes"])  # type: ignore[index]
+        return tuple(read_node(node) for node in answer["nodes"])  # type: ignore[index]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise AnswerError(f"no list of nodes: {type(error).__name__}: {error}") from error
 
 
 def read_queue(answer: object) -> tuple[QueueRow, ...]:
-    """programs/running_jobs' answer to GET /queue/, by partition. A job that waits for several counts in each. Raises AnswerError."""
+    """Parses programs/running_jobs' answer to GET /queue/. A job of several partitions counts in each. Raises AnswerError."""
     try:
         return tuple(_queue(answer["jobs"]))  # type: ignore[index]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -133,19 +133,19 @@ def read_queue(answer: object) -> tuple[QueueRow, ...]:
 
 
 def build(objects: Objects, nodes: Sequence[Node] | None, queue: tuple[QueueRow, ...] | None) -> Overview:
-    """The overview; `nodes` and `queue` are None while Slurm is silent."""
+    """The overview; `nodes` and `queue` are None while Slurm does not answer."""
     counts: dict[str, Counter[str]] = {}
     for node in nodes or ():
         counts.setdefault(node.node_set, Counter())[category(node.state)] += 1
-    machines = {each["metadata"]["name"]: str(each.get("spec", {}).get("nodeName", "")) for each in objects.pods}
-    causes = {each["metadata"]["name"]: each.get("status", {}).get("causes", ()) for each in objects.slurm_nodes}
-    backups = [each for each in objects.cron_jobs if _component(each) == _BACKUP]
-    sets = tuple(_set(each, counts.get(each["metadata"]["name"], {})) for each in sorted(objects.node_sets, key=_name))
+    machines = {item["metadata"]["name"]: str(item.get("spec", {}).get("nodeName", "")) for item in objects.pods}
+    causes = {item["metadata"]["name"]: item.get("status", {}).get("causes", ()) for item in objects.slurm_nodes}
+    backups = [item for item in objects.cron_jobs if _component(item) == _BACKUP]
+    sets = tuple(_set(item, counts.get(item["metadata"]["name"], {})) for item in sorted(objects.node_sets, key=_name))
     return Overview(
         sets=sets,
-        programs=tuple(_program(each) for each in sorted(objects.programs, key=_name)),
+        programs=tuple(_program(item) for item in sorted(objects.programs, key=_name)),
         checks=_checks(objects, nodes or ()),
-        backup=max((at for each in backups if (at := read_time(each.get("status", {}).get("lastSuccessfulTime")))), default=None),
+        backup=max((at for item in backups if (at := read_time(item.get("status", {}).get("lastSuccessfulTime")))), default=None),
         has_backups=bool(backups),
         files=_files(objects.pods),
         away=None if nodes is None else tuple(_away(node, machines, causes) for node in nodes if node.is_away),
@@ -156,7 +156,7 @@ def build(objects: Objects, nodes: Sequence[Node] | None, queue: tuple[QueueRow,
 
 
 def as_json(overview: Overview) -> dict[str, Any]:
-    """The overview for programs."""
+    """The overview as JSON."""
     return json.loads(json.dumps(overview, default=vars))
 
 
@@ -175,14 +175,14 @@ def _queue(jobs: Iterable[Mapping[str, str]]) -> Iterable[QueueRow]:
             if job["SubmitTime"].isdecimal():
                 oldest[partition] = min(int(job["SubmitTime"]), oldest.get(partition, int(job["SubmitTime"])))
     for name in sorted(running | waiting):
-        ranked = sorted(why.get(name, Counter[str]()).items(), key=lambda each: (-each[1], each[0]))
+        ranked = sorted(why.get(name, Counter[str]()).items(), key=lambda entry: (-entry[1], entry[0]))
         yield QueueRow(name, running[name], waiting[name], oldest.get(name), tuple(ranked))
 
 
-def _set(found: Mapping[str, Any], counts: Mapping[str, int]) -> SetRow:
-    status = found.get("status", {})
+def _set(node_set: Mapping[str, Any], counts: Mapping[str, int]) -> SetRow:
+    status = node_set.get("status", {})
     return SetRow(
-        name=_name(found),
+        name=_name(node_set),
         wanted=int(status.get("wanted", 0)),
         ready=int(status.get("ready", 0)),
         phase=str(status.get("phase") or "Unseen"),
@@ -197,42 +197,43 @@ def _away(node: Node, machines: Mapping[str, str], causes: Mapping[str, Sequence
 
 
 def _checks(objects: Objects, nodes: Sequence[Node]) -> tuple[CheckRow, ...]:
-    """A row for each check that a CronJob runs, or that node sets name: those run beside jobs."""
-    cron_jobs = {_name(each).partition("-check-")[2]: each for each in objects.cron_jobs if _component(each) == _CHECK}
-    named = {name for each in objects.node_sets for name in each.get("spec", {}).get("healthChecks") or ()}
+    """A row for each check that a CronJob runs, or that node sets run beside jobs."""
+    cron_jobs = {_name(item).partition("-check-")[2]: item for item in objects.cron_jobs if _component(item) == _CHECK}
+    named = {name for item in objects.node_sets for name in item.get("spec", {}).get("healthChecks") or ()}
     return tuple(_check(name, cron_jobs.get(name, {}), nodes) for name in sorted({*cron_jobs, *named}))
 
 
 def _check(name: str, cron_job: Mapping[str, Any], nodes: Sequence[Node]) -> CheckRow:
-    found = [node.checks[name] for node in nodes if node.checks and name in node.checks]
-    results = Counter(result if result in _RESULTS else "unknown" for result, _ in found)
+    node_results = [node.checks[name] for node in nodes if node.checks and name in node.checks]
+    results = Counter(result if result in _RESULTS else "unknown" for result, _ in node_results)
     return CheckRow(
         name=name,
         is_suspended=bool(cron_job.get("spec", {}).get("suspend")),
         has_schedule=bool(cron_job),
         last_run=read_time(cron_job.get("status", {}).get("lastScheduleTime")),
         results=dict(results),
-        oldest=min((at for _, at in found if at is not None), default=None),
+        oldest=min((at for _, at in node_results if at is not None), default=None),
     )
 
 
-def _program(found: Mapping[str, Any]) -> ProgramRow:
-    return ProgramRow(_name(found), int(found.get("status", {}).get("readyReplicas", 0)), int(found["spec"].get("replicas", 1)))
+def _program(workload: Mapping[str, Any]) -> ProgramRow:
+    return ProgramRow(_name(workload), int(workload.get("status", {}).get("readyReplicas", 0)), int(workload["spec"].get("replicas", 1)))
 
 
 def _files(pods: Sequence[Mapping[str, Any]]) -> str:
-    said = [each for pod in pods for each in pod.get("status", {}).get("conditions", ()) if each.get("type") == FILES_LIVE]
-    return str(said[0].get("message") or said[0].get("reason")) if said else ""
+    conditions = (condition for pod in pods for condition in pod.get("status", {}).get("conditions", ()))
+    live = next((condition for condition in conditions if condition.get("type") == FILES_LIVE), None)
+    return str(live.get("message") or live.get("reason")) if live else ""
 
 
 def _sum(pairs: Iterable[tuple[int, int]]) -> tuple[int, int]:
     listed = [*pairs]
-    return sum(used for used, _ in listed), sum(there for _, there in listed)
+    return sum(used for used, _ in listed), sum(total for _, total in listed)
 
 
-def _name(found: Mapping[str, Any]) -> str:
-    return str(found["metadata"]["name"])
+def _name(manifest: Mapping[str, Any]) -> str:
+    return str(manifest["metadata"]["name"])
 
 
-def _component(found: Mapping[str, Any]) -> str:
-    return str(found["metadata"].get("labels", {}).get(labels.COMPONENT, ""))
+def _component(manifest: Mapping[str, Any]) -> str:
+    return str(manifest["metadata"].get("labels", {}).get(labels.COMPONENT, ""))

@@ -1,4 +1,4 @@
-"""Asks a live cluster for what an overview needs. Thin. What did not answer this time is what it was, with its age and the reason."""
+"""Reads what an overview needs from a live cluster. If a source does not answer, its last reading stays, with its age and the error."""
 
 import time
 from collections.abc import Callable
@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Reading(Generic[_T]):
-    """What was read last, when, and why it was not read since."""
+    """The last value, its time, and the error since."""
 
     value: _T | None = None
     at: float | None = None
@@ -30,7 +30,7 @@ class Reading(Generic[_T]):
 
 @dataclass(frozen=True)
 class Readings:
-    """Everything that an overview is made from."""
+    """The readings of an overview."""
 
     objects: Reading[Objects] = Reading()
     nodes: Reading[tuple[Node, ...]] = Reading()
@@ -38,7 +38,7 @@ class Readings:
 
 
 def read(api: Api, namespace: str, before: Readings) -> Readings:
-    """All of them again, side by side."""
+    """Reads all sources again, in parallel."""
     with ThreadPoolExecutor() as pool:
         objects = pool.submit(_try, before.objects, lambda: _objects(api, namespace))
         nodes = pool.submit(_try, before.nodes, lambda: queue.ask(api, namespace, "nodes", read_nodes))
@@ -61,5 +61,5 @@ def _objects(api: Api, namespace: str) -> Objects:
     try:
         slurm_nodes = api.list(Sort(crds.GROUP, "SlurmNode"), namespace)
     except RefusedError:
-        slurm_nodes = []  # of a release before the kind, or not for this user: Slurm's reasons are there
+        slurm_nodes = []  # an older release has no such kind, or this user may not read it; Slurm's reasons remain
     return Objects(ours(crds.GROUP, "NodeSet"), programs, ours("batch", "CronJob"), ours("", "Pod"), slurm_nodes)

@@ -1,4 +1,4 @@
-"""An overview as a person reads it in a terminal. Everything that is wrong has a colour, and its words."""
+"""Formats an overview for a terminal. Every problem has a colour and a text."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -23,12 +23,12 @@ _WHERE_SOME = {
     "powering_up": "WAKING",
     "unknown": "UNKNOWN",
 }
-"""Columns of node states (slurm.states.category), these only where there is such a node."""
+"""Columns of node states (slurm.states.category) that are shown only if there is such a node."""
 _COLOURS = {"draining": "yellow", "drained": "yellow", "down": "red", "Ready": "green", "Degraded": "red", "SlurmSilent": "red"}
 
 
 def render(title: str, overview: Overview, readings: Readings, now: float) -> RenderableType:
-    """The whole screen."""
+    """The whole page."""
     parts: list[RenderableType] = [Text(title, style="bold"), _sets(overview), *_words(overview)]
     if overview.away is not None:
         parts += [Text(), *_away(overview, now)]
@@ -39,7 +39,7 @@ def render(title: str, overview: Overview, readings: Readings, now: float) -> Re
 
 
 def span(seconds: float) -> str:
-    """How long, in the largest unit that says enough: `45 s`, `12 min`, `3 h`, `5 days`."""
+    """A duration in a suitable unit: `45 s`, `12 min`, `3 h`, `5 days`."""
     for unit, size, least in (("days", 86_400, 172_800), ("h", 3_600, 7_200), ("min", 60, 120)):
         if seconds >= least:
             return f"{int(seconds // size)} {unit}"
@@ -67,7 +67,7 @@ def _style(counts: Mapping[str, int], key: str) -> str:
 
 
 def _words(overview: Overview) -> Iterable[Text]:
-    """What sets that are not ready say, and what is in use."""
+    """Why sets are not ready, and how much is in use."""
     for row in overview.sets:
         if row.phase != "Ready":
             yield Text(f"{row.name}: {row.why}", style=_COLOURS.get(row.phase, "yellow"))
@@ -75,8 +75,8 @@ def _words(overview: Overview) -> Iterable[Text]:
         yield Text(f"In use: {_of(*overview.cpus)} CPUs" + (f", {_of(*overview.gpus)} GPUs" if overview.gpus[1] else ""), style="dim")
 
 
-def _of(used: int, there: int) -> str:
-    return f"{used} of {there}"
+def _of(used: int, total: int) -> str:
+    return f"{used} of {total}"
 
 
 def _away(overview: Overview, now: float) -> Iterable[RenderableType]:
@@ -89,7 +89,7 @@ def _away(overview: Overview, now: float) -> Iterable[RenderableType]:
     for node in away[:_MOST_AWAY]:
         state = Text(node.state, style="red" if "DOWN" in node.state else "yellow")
         for_ = span(now - node.since) if node.since else ""
-        reason = f"{node.reason or 'no reason is written'}{' (may still run jobs)' if node.is_busy else ''}"
+        reason = f"{node.reason or 'no reason is set'}{' (may still run jobs)' if node.is_busy else ''}"
         table.add_row(node.name, state, for_, node.by, node.machine, ", ".join(node.causes), reason)
     yield table
     if len(away) > _MOST_AWAY:
@@ -125,7 +125,7 @@ def _ago(at: float | None, now: float) -> str:
 
 
 def _programs(overview: Overview, now: float) -> Iterable[Text]:
-    """One line each: programs that are not all ready, the last backup, Slurm's files."""
+    """One line each: programs that are not ready, the last backup, Slurm's files."""
     late = [row for row in overview.programs if row.ready < row.wanted]
     yield from (Text(f"{row.name}: {_of(row.ready, row.wanted)} ready", style="red") for row in late)
     if not late:
@@ -137,7 +137,6 @@ def _programs(overview: Overview, now: float) -> Iterable[Text]:
 
 
 def _ages(readings: Readings, now: float) -> Text:
-    """The age of every reading, and why one was not renewed."""
     listed: Sequence[tuple[str, Reading[object]]] = (
         ("Kubernetes", Reading(readings.objects.value, readings.objects.at, readings.objects.fault)),
         ("nodes", Reading(readings.nodes.value, readings.nodes.at, readings.nodes.fault)),

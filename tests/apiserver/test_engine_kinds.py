@@ -176,7 +176,7 @@ def test_kind_and_an_object_that_needs_its_change_go_up_together(widgets: Widget
     with widgets.controlled(widgets.say):
         widgets.run("up", *within(120))
     said = widgets.run("preview", "-c", "app.wide=true")
-    assert "the server judges it once its CustomResourceDefinition is new" in said
+    assert "the API server can check it only after its CustomResourceDefinition has changed" in said
     assert "+ spec.colour: red" in said
     with widgets.controlled(widgets.say):
         widgets.run("up", "-c", "app.wide=true", *within(120))
@@ -206,7 +206,7 @@ def test_pruned_object_says_which_finalizer_holds_it(widgets: Widgets, monkeypat
     with widgets.controlled(lambda: widgets.say(phase="Ready", why="All is well.")):
         widgets.run("up", *finalizers, *within(120))
     said = widgets.run("up", "-c", "app.widgets=[]")
-    assert f"Widget {widgets.namespace}/one waits for its finalizer example.com/drain (Ready: All is well.); it goes on by itself" in said
+    assert f"Widget {widgets.namespace}/one waits for its finalizer example.com/drain (Ready: All is well.); its deletion continues" in said
     assert "nothing to change" in widgets.run("up", "-c", "app.widgets=[]")
     widgets.let_go()
     assert widgets.get() is None
@@ -217,7 +217,7 @@ def test_destroy_waits_for_finalizers_leaves_the_kind_and_the_next_up_takes_it_o
     with widgets.controlled(lambda: widgets.say(phase="Deleting", why="one-1 still busy.")):
         widgets.run("up", *finalizers, *within(120))
     said = widgets.run("destroy", "--yes", "--timeout", "10", code=1)
-    assert re.search(r"Not gone after \d+ s; the deletion goes on by itself", said)
+    assert re.search(r"Not gone after \d+ s; the deletion continues", said)
     assert f"Widget {widgets.namespace}/one waits for its finalizer example.com/drain (Deleting: one-1 still busy.)" in said
     assert f"CustomResourceDefinition widgets.{widgets.namespace}.example.com stays in the cluster" in said
     widgets.let_go()
@@ -281,7 +281,7 @@ def test_kind_that_is_not_listed_for_a_while_is_kept_in_mind(widgets: Widgets, m
         patch.setattr(Api, "kinds", other_kinds)
         left_out = ("-c", "app.widgets=[]", "-c", "app.definition=false")
         said = widgets.run("up", *left_out)
-    assert f"the API server does not list these kinds now, so no object of theirs was looked for, and none was deleted: {kind}." in said
+    assert f"the API server does not list these kinds now, so no object of them was looked for or deleted: {kind}." in said
     assert widgets.get() is not None
     assert f"Widget {widgets.namespace}/one deleted" in widgets.run("up", *left_out)
     assert widgets.get() is None

@@ -71,9 +71,9 @@ _ANEW = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "files"},
     ("moment", "what", "words"),
     [
         pytest.param(
-            "enlist", "anew", "it is gone, was created again, or has left the stack's ApplySet since it was looked at", id="made-anew"
+            "enlist", "anew", "it is gone, was created again, or has left the stack's ApplySet since the comparison", id="made-anew"
         ),
-        pytest.param("enlist", "protect", "it was marked as protected or retained after it was looked at", id="protected"),
+        pytest.param("enlist", "protect", "it was marked as protected or retained after the comparison", id="protected"),
         pytest.param("of_sorts", "anew", "it was created again in the meantime", id="made-anew-at-the-last-moment"),
     ],
 )
@@ -161,7 +161,7 @@ def test_up_takes_lost_values_from_the_live_secrets(server: ApiServer, capsys: p
     previewed = dev.run("preview")
     assert "Secret" not in [line for line in previewed.splitlines() if line.startswith((" +", " ~"))]
     said = dev.up("--adopt", "--force-conflicts")
-    assert f"Secret {namespace}/slipway-slipway-dev-random is not there; its values are taken from what live Secrets have" in said
+    assert f"Secret {namespace}/slipway-slipway-dev-random is missing; its values were recovered from live Secrets" in said
     for name, entry in KEYS_MADE.items():
         assert f"{entry} of Secret {namespace}/dev-{name}" in said
     after = secrets(server, namespace)

@@ -26,4 +26,4 @@ with interruption.stoppable():
         process.stdout.readline()
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60 * patience())
-    assert (process.returncode, said) == (130, "Interrupted. What was done stays; the same command finishes it.\n")
+    assert (process.returncode, said) == (130, "Interrupted. What was done stays; run the same command to finish.\n")

@@ -86,8 +86,8 @@ def with_disk(size: str) -> dict[str, Any]:
         pytest.param(
             "2Gi",
             [
-                "StatefulSet slurm/slurmctld: spec.volumeClaimTemplates[0].spec.resources.requests.storage stays 1Gi; 2Gi is for a new one"
-                " only."
+                "StatefulSet slurm/slurmctld: spec.volumeClaimTemplates[0].spec.resources.requests.storage stays 1Gi: "
+                "only a new object gets 2Gi."
             ],
             id="larger",
         ),
@@ -155,5 +155,5 @@ def test_key_that_stays_is_neither_changed_nor_told() -> None:
 def test_object_whose_kind_changes_first_is_compared_as_far_as_it_can_be() -> None:
     old, new = widget_set(replicas=2, placement="Any"), widget_set(replicas=3, size="new")
     [found] = object_changes([document(new)], {key_of(old): live(old)}, {}, {}, [], {key_of(old)})
-    assert (found.op, found.note) == ("update", "the server judges it once its CustomResourceDefinition is new")
+    assert (found.op, found.note) == ("update", "the API server can check it only after its CustomResourceDefinition has changed")
     assert found.differences == (Difference(("spec", "replicas"), 2, 3), Difference(("spec", "size"), None, "new"))

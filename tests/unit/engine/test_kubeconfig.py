@@ -69,7 +69,7 @@ def test_no_cluster_is_chosen(tmp_path: Path) -> None:
 
 def test_a_context_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -> None:
     files = [write_kubeconfig(tmp_path / name, name, "http://127.0.0.1:9") for name in ("first", "second")]
-    with pytest.raises(UnreachableError, match=r'has no context "nowhere"\. There are: second, first\. Choose with --context'):
+    with pytest.raises(UnreachableError, match=r'has no context "nowhere"\. There are: second, first\. Choose one with --context'):
         kubeconfig.connect(Where(os.pathsep.join(map(str, files)), "nowhere"))
     with pytest.raises(UnreachableError, match=r"Start the local cluster with `make up`"):
         kubeconfig.connect(Where(str(files[0]), kubeconfig.LOCAL_CONTEXT))

@@ -54,8 +54,8 @@ STATUS: dict[str, Any] = {"kind": "Status", "message": "it is so"}
 FAILURES: dict[str, tuple[dict[str, tuple[int, Any]], str]] = {
     "no Slurm cluster": ({SERVICES: (200, {"apiVersion": "v1", "items": []})}, "namespace slurm has no Service of slurmrestd"),
     "two Slurm clusters": ({SERVICES: (200, {"apiVersion": "v1", "items": [SERVICE, SERVICE]})}, "one cluster is expected there"),
-    "no right to the proxy": ({QUEUE: (403, STATUS)}, "it is so (a preview that tells the fate of jobs may `get` services/proxy"),
-    "no right to the key": ({SECRET: (403, STATUS)}, "may `get` services/proxy and the cluster's JWT Secret"),
+    "no right to the proxy": ({QUEUE: (403, STATUS)}, "it is so (to read jobs, this user needs `get` on services/proxy"),
+    "no right to the key": ({SECRET: (403, STATUS)}, "needs `get` on services/proxy and on the cluster's JWT Secret"),
     "no key": ({SECRET: (200, {"data": {}})}, "Secret dev-jwt has no jwt_hs256.key"),
     "an older slurmrestd pod": ({QUEUE: (404, STATUS)}, "an older slurmrestd pod does not list it"),
     "no pod": ({QUEUE: (503, STATUS)}, "it is so (slurmctld or slurmrestd is not ready)"),

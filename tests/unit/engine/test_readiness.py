@@ -337,6 +337,6 @@ def test_refused_files_are_told_while_the_news_is_fresh() -> None:
     others = [probe_event(1190, "slurmctld"), probe_event(1190, probe="Readiness"), probe_event(500), nothing]
     assert refusals(others, now) == []
     assert refusals([*others, probe_event(1000), probe_event(1180)], now) == [
-        "dev-slurmctld-0, 20 s ago: slurmctld refused Slurm's changed files: no MinJobAge. Its own log has the line: "
+        "dev-slurmctld-0, 20 s ago: slurmctld refused Slurm's changed files: no MinJobAge. Find the line in its log: "
         "kubectl -n slurm logs dev-slurmctld-0 -c slurmctld"
     ]

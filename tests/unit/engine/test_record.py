@@ -111,7 +111,7 @@ def test_a_value_is_asked_for_under_its_old_names_too(tmp_path: Path) -> None:
         pytest.param('pulumi.log.error("no such zone")', "no such zone", id="logged-error"),
         pytest.param("raise SystemExit(3)", "exit code 3", id="exit"),
         pytest.param(
-            'random.RandomBytes("a", length=1)\nrandom.RandomBytes("a", length=1)', "Two resources have one URN", id="one-urn-twice"
+            'random.RandomBytes("a", length=1)\nrandom.RandomBytes("a", length=1)', "Two resources have the same URN", id="one-urn-twice"
         ),
         pytest.param('random.RandomPet("a")', "RandomPet is made by the pulumi CLI only", id="random-pet"),
         pytest.param('pulumi.Output.from_input(1).apply(lambda _: {}["late"])', "__main__.py:4: KeyError: 'late'", id="bug-in-apply"),
@@ -145,7 +145,7 @@ def test_warnings_are_kept_for_the_user(tmp_path: Path) -> None:
 def test_a_missing_program_is_named(tmp_path: Path) -> None:
     (tmp_path / "Pulumi.yaml").write_text("name: demo\n")
     (tmp_path / "Pulumi.dev.yaml").write_text("")
-    with pytest.raises(SlipwayError, match=r"__main__\.py: the project's program is not there"):
+    with pytest.raises(SlipwayError, match=r"__main__\.py: the project's program does not exist"):
         record.record(project.load(tmp_path, "dev"))
 
 

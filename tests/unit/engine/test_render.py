@@ -79,7 +79,7 @@ def test_namespace_goes_where_the_kind_has_none(scope: str, served: dict[str, bo
 
 
 def test_an_ignored_path_that_is_not_understood_is_refused() -> None:
-    with pytest.raises(SlipwayError, match=r"ConfigMap one: ignoreChanges data\[\"a\"\]: only names of fields"):
+    with pytest.raises(SlipwayError, match=r"ConfigMap one: ignoreChanges data\[\"a\"\]: only field names"):
         rendered(resource("one", options={"ignoreChanges": ['data["a"]']}))
 
 

@@ -57,7 +57,7 @@ VOLUME = {"name": "home", "hostPath": {"path": "/srv/home", "type": "DirectoryOr
         pytest.param(
             workload(pod(), volumeClaimTemplates=[{"spec": {"storageClassName": "gp3"}}]),
             Offer([node("a")], [DEFAULT]),
-            "StorageClass gp3 is not there",
+            "There is no StorageClass gp3",
             id="class-of-a-template",
         ),
         pytest.param(
@@ -67,7 +67,7 @@ VOLUME = {"name": "home", "hostPath": {"path": "/srv/home", "type": "DirectoryOr
             id="claim",
         ),
         pytest.param(
-            workload(pod(volumes=[VOLUME])), Offer([node("a"), node("b")]), "hostPath /srv/home is a folder of each node", id="host-path"
+            workload(pod(volumes=[VOLUME])), Offer([node("a"), node("b")]), "hostPath /srv/home is local to each node", id="host-path"
         ),
     ],
 )

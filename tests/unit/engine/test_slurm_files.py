@@ -115,7 +115,7 @@ def test_slurmds_that_stay_behind_are_told(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_files_that_never_arrive_fail_after_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     waiting = Waiting(monkeypatch, lambda _: pod("Live", files="old"))
-    with pytest.raises(SlipwayError, match="not live after 30 s: the NodeSet controller has not said"):
+    with pytest.raises(SlipwayError, match="not live after 30 s: the NodeSet controller has not reported"):
         waiting.run(30)
 
 

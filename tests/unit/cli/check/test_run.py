@@ -84,7 +84,7 @@ def test_job_that_waits_is_cancelled_and_its_row_tells_for_what_it_waits(login: 
     ("script", "said"),
     [
         pytest.param("echo 'alice@host: Permission denied (publickey).' >&2; exit 255", "Permission denied", id="refused"),
-        pytest.param("echo 'not Slurm at all'", "is host a login node of Slipway", id="another-machine"),
+        pytest.param("echo 'not Slurm at all'", "Check that host is a login node of Slipway", id="another-machine"),
     ],
 )
 def test_nobody_who_does_not_get_in_gets_a_table(login: Login, tmp_path: Path, script: str, said: str) -> None:
