@@ -33,7 +33,7 @@ class Module:
     programs: tuple[str, ...]
     minutes: float
     needs_c: bool = False
-    """True if parts of it are written in C, for which gcc and the C library's headers must be installed."""
+    """True if parts of it are C and C++: its build needs g++, and what that brings."""
 
     @property
     def folder(self) -> Path:

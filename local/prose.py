@@ -14,12 +14,12 @@ from local.commands import LocalError
 
 
 def program() -> Path:
-    """Vale, built if it has to be. Parts of it are C: installs gcc where there is none. Raises LocalError."""
+    """Vale, built if it has to be; installs g++ for that if it is missing. Raises LocalError."""
     cache = Cache(layout.find_paths(Path(__file__).parents[1]).cache, [VALE])
     built = cache.find()
     if not built:
-        if not which("gcc"):
-            packages.install(["gcc", "libc6-dev"])
+        if not which("g++"):
+            packages.install(["g++"])
         built = cache.build(lambda text: print(text, file=sys.stderr))
     return built["vale"]
 

@@ -105,7 +105,7 @@ No pattern finds these: "figures that miss their promise", "neither reads nor ch
 
 GOOD_ENGLISH = [
     pytest.param("What happens if the node is lost?", id="question"),
-    pytest.param("What a job holds on the nodes that are drained", id="noun-phrase"),
+    pytest.param("What clients of one listener may take. What the change of the files does to running jobs.", id="noun-phrase"),
     pytest.param("One of the nodes is drained. One node is left.", id="one-of"),
     pytest.param("Slurm tells each process its rank. It cannot tell whether a job is running.", id="tells-somebody"),
     pytest.param("There is no node set of this name, and where there is no need for one it is no longer created.", id="there-is-no"),
