@@ -107,7 +107,9 @@ GOOD_ENGLISH = [
     pytest.param("What happens if the node is lost?", id="question"),
     pytest.param("What clients of one listener may take. What the change of the files does to running jobs.", id="noun-phrase"),
     pytest.param("One of the nodes is drained. One node is left.", id="one-of"),
-    pytest.param("Slurm tells each process its rank. It cannot tell whether a job is running.", id="tells-somebody"),
+    pytest.param(
+        "Slurm tells each process its rank. It cannot tell whether a job is running, and that cannot be told.", id="tells-somebody"
+    ),
     pytest.param("There is no node set of this name, and where there is no need for one it is no longer created.", id="there-is-no"),
     pytest.param("The directory has so many files that apt fails. MPI stands for Message Passing Interface.", id="so-many-that"),
     pytest.param("The key is in `/etc/slurm/slurm.conf` and `nodeset.gpu`: run `kubectl get pvc`. See slurm.conf.", id="code-and-paths"),
