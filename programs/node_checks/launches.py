@@ -32,8 +32,10 @@ _TEST_S = 30
 _PARALLEL = 8
 _MOST_WAITING = 1024
 _PASSED_FOR_S, _MOST_PASSED_FOR_S = 30.0, 120.0
-"""So long a test that passed counts, and twice as long the next one soon after: a user whose jobs fail by themselves, or who writes
-slurmd's words into its log, has no node reserved again and again."""
+"""Seconds for which a test that passed counts, and the most. The next test soon after counts twice as long.
+
+So a user cannot have a node reserved again and again by jobs that fail by themselves, or by writing slurmd's words into its log.
+"""
 _PAUSE_S, _TRIES = 1.0, 10
 _MOST_LOOKS = _TEST_S + 10
 """Another look at the node may take as long as its test job."""

@@ -27,7 +27,7 @@ class Speed:
     fsync_ms: float
     """The median of small writes with fsync."""
     is_changed: bool = False
-    """What was read is not what was written."""
+    """The data that were read differ from the data that were written."""
 
 
 def judge(speeds: "list[Speed]", settings: "dict[str, Any]") -> "tuple[str, str]":
