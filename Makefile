@@ -51,12 +51,13 @@ unit: .venv/ready $(KEY)  ## pure functions and plans, without Slurm or Kubernet
 quick: .venv/ready $(KEY)  ## of those the tests that your change can break, nearest first, for 45 seconds
 	@$(PY) -m tests.quick
 
-lint: .venv/ready  ## ruff, pyright strict, layers, shellcheck, actionlint, dead code, the reference of the stack file's keys
+lint: .venv/ready  ## ruff, pyright strict, layers, shellcheck, actionlint, Vale, dead code, the reference of the stack file's keys
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/lint-imports --no-cache && .venv/bin/pyright
 	@command -v shellcheck >/dev/null || { DEBIAN_FRONTEND=noninteractive dpkg --force-confold --configure -a </dev/null; apt-get update -qq && \
 		apt-get install -y -qq -o DPkg::Lock::Timeout=600 --no-install-recommends shellcheck; } >/dev/null
 	@git ls-files -z ':!*.py' | xargs -0 grep -lE '^#!.*[/ ](ba)?sh$$' | xargs shellcheck
 	@git ls-files '*.github/workflows/*' | xargs $(PY) -m local.actionlint
+	@git ls-files '*.md' '*.py' ':!tests' ':!docs/reference.md' ':!configs/cluster_args.py' | xargs $(PY) -m local.prose  # the last two are generated from docstrings
 	@found=$$($(PY) -m vulture) || [[ $$? == 3 ]] || exit 1; \
 		! grep -E "unused (class|function|method|property)" <<<"$$found"  # fields are read by name: of a model, a struct, a template
 	@$(PY) -m configs.reference check

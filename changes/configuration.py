@@ -83,7 +83,7 @@ def parse(text: str) -> Configuration:
 
 
 def compare(old: Configuration, new: Configuration) -> list[Item]:
-    """Every change between two files, nodes first. A key that only moves, or only changes its case, is no change."""
+    """Every change between two files, nodes first. A key that only moves, or only changes its case, does not count."""
     return [*_nodes(old, new), *_partitions(old, new), *_settings(old, new), *_others(old, new)]
 
 

@@ -11,7 +11,7 @@ _ENDLESS = ("INFINITE", "UNLIMITED", "-1")
 
 
 class QueueError(ValueError):
-    """The answer is no list of jobs."""
+    """The answer is not a list of jobs."""
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ def _fate_lines(story: Story) -> list[str]:
     lines = [_affected_line(affected) for affected in story.affected]
     lines += [_stranded_line(job) for job in story.stranded[:_MOST]]
     if not story.stranded:
-        lines.append("every waiting job that could run can run afterwards, as far as slurm.conf tells")
+        lines.append("all pending jobs that could run can still run after this change, judging by slurm.conf")
     return [*lines, *_rest(story.stranded)]
 
 

@@ -1,6 +1,6 @@
 """The output of `pulumi preview --json` as steps. Pure.
 
-Source of the format: PreviewDigest of pulumi's sdk/go/common/display/json.go. It leaves out steps that change nothing, unless the preview
+Source of the format: PreviewDigest of Pulumi's sdk/go/common/display/json.go. It leaves out steps that change nothing, unless the preview
 has --show-sames; secrets are `[secret]`.
 """
 
@@ -23,7 +23,7 @@ _OPS: Mapping[str, Op] = {
 
 
 class PreviewError(ValueError):
-    """The text is no output of `pulumi preview --json`."""
+    """The text is not the output of `pulumi preview --json`."""
 
 
 def read_preview(text: str) -> list[Step]:
@@ -39,7 +39,7 @@ def read_preview(text: str) -> list[Step]:
     try:
         return [step for raw_step in cast(list[dict[str, Any]], steps) if (step := _step(raw_step))]
     except (KeyError, TypeError, AttributeError) as error:
-        raise PreviewError(f"a step does not have the form that the pulumi CLI gives it: {type(error).__name__}: {error}") from error
+        raise PreviewError(f"a step does not have the form that the Pulumi CLI gives it: {type(error).__name__}: {error}") from error
 
 
 def _step(raw_step: Mapping[str, Any]) -> Step | None:

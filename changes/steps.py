@@ -1,4 +1,4 @@
-"""One object before and after a change, from the engine's dry run, a saved plan or the pulumi CLI. Objects are those of Kubernetes, and
+"""One object before and after a change, from the engine's dry run, a saved plan or the Pulumi CLI. Objects are those of Kubernetes, and
 node groups of EKS.
 """
 
@@ -63,7 +63,7 @@ class Step:
         return any(difference.path[: len(path)] == path for difference in self.differences)
 
     def numbers(self, field: str) -> list[tuple[int, int]]:
-        """The old and the new value of a number in the spec; empty if it stays, or is no number."""
+        """The old and the new value of a number in the spec; empty if it stays, or is not a number."""
         values = [(difference.old, difference.new) for difference in self.differences if difference.path == ("spec", field)]
         return [(old, new) for old, new in values if isinstance(old, int) and isinstance(new, int)]
 

@@ -58,7 +58,7 @@ class Story:
 def tell(steps: Sequence[Step], queue: Queue) -> Story:
     """The story of all changes of a stack."""
     old, new = configurations(steps)
-    # A cluster that is new, or goes as a whole, is told by its objects.
+    # A whole cluster that is created or deleted is shown by its objects.
     items = [*(compare(old, new) if old != EMPTY and new != EMPTY else ()), *_other_files(steps)]
     touched = _touched(steps, items)
     fates = () if queue.unknown else tuple(_affected(touch, queue.jobs) for touch in touched)

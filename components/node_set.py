@@ -108,12 +108,13 @@ def build_node_set(cluster: Cluster, pods: PodDefaults, node_set: NodeSet) -> Ma
     checks = [check.name for check in cluster.health_checks if looks_at(check, node_set)]
     started_checks = check_jobs(cluster, node_set)
     first_checks = node_set.checks_before_jobs
+    about_pods = CHECKS_BEFORE_JOBS if first_checks else None
     resume_timeout_s = cluster.slurm.resume_timeout_s
     spec: Manifest = {
         "cluster": cluster.name,
         **({"min": node_set.min or 0, "max": node_set.max} if node_set.is_elastic else {"replicas": node_set.size or 0}),
         "ordinals": node_set.ordinals,
-        "template": pod_template(pods, "slurmd", _pod(cluster, pods, node_set), node_set.name, CHECKS_BEFORE_JOBS if first_checks else None),
+        "template": pod_template(pods, "slurmd", _pod(cluster, pods, node_set), node_set.name, about_pods),
         **controller_settings(node_set),
         "healthChecks": checks,
         **({"checkJobs": list(started_checks)} if started_checks else {}),

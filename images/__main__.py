@@ -118,7 +118,7 @@ def _known(names: list[str] | None) -> list[str]:
 
 
 def main() -> None:
-    """Runs a verb. What fails ends in one message and exit code 1, never in a stack trace: a file may vanish while it is read."""
+    """Runs a verb. A failure ends in one message and exit code 1, never in a stack trace: a file may vanish while it is read."""
     try:
         app(prog_name="python -m images")
     except Exception as error:

@@ -128,7 +128,7 @@ def _base(official: str, builder: Builder, settings: list[str], console: Console
     with step(console, "base image") as notes:
         if mirror is None and debian.registry_has(official, builder.policy):
             notes.append(official)
-            return f"docker://{official}"  # buildah takes a short name only where it is told which registry to search
+            return f"docker://{official}"  # buildah takes a short name only if its settings name a registry to search
         source = mirror or debian.read_mirror(builder.log)
         root = store.base_archive([source, *settings])
         if not root.exists() or time.time() - root.stat().st_mtime > _BASE_LASTS_S:

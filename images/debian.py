@@ -26,9 +26,9 @@ def install(packages: list[str], log: Path) -> None:
     """Installs Debian packages. Raises BuildError where that cannot work."""
     if shutil.which("apt-get") is None:
         docker = "build with docker as the Dockerfile's first lines say"
-        raise BuildError(f"this is no Debian system: install {', '.join(packages)} and run this again, or {docker}")
+        raise BuildError(f"this is not a Debian system: install {', '.join(packages)} and run this again, or {docker}")
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    # What an install that was killed left: apt refuses all else until then. Where that fails, apt says why.
+    # Finishes an install that was killed: apt refuses everything else until then. Where that fails, apt says why.
     subprocess.run(["dpkg", "--force-confold", "--configure", "-a"], stdin=subprocess.DEVNULL, capture_output=True, env=env, check=False)
     run(["apt-get", "update", "-qq"], log, env=env)
     run(["apt-get", "install", "-y", "-qq", "-o", "DPkg::Lock::Timeout=600", "--no-install-recommends", *packages], log, env=env)

@@ -1,6 +1,6 @@
 """The settings of this machine that a root needs to install packages: apt, pip, uv, proxies and certificates.
 
-Builds use the same settings (debian, python), but leave none in an image: an image is for any machine.
+Builds use the same settings (`debian`, `python`), but leave none in an image: an image is for any machine.
 """
 
 import configparser

@@ -19,7 +19,7 @@ _REGISTRY = re.compile(r"[a-z0-9][a-z0-9.-]*(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z
 def check(registry: str) -> None:
     """Raises BuildError for what cannot be a registry with its path."""
     if not _REGISTRY.fullmatch(registry):
-        raise BuildError(f"{registry!r} is no registry: give host[:port][/path], such as registry.example/team, without https:// and tag")
+        raise BuildError(f"{registry!r} is not a registry. Give host[:port][/path], such as registry.example/team, without https:// or tag")
 
 
 def pushed_reference(local: str, registry: str) -> str:

@@ -76,7 +76,7 @@ def _read_files(file: Path) -> dict[str, str]:
     except (OSError, ValueError) as error:
         raise LocalError(f"--files {file}: {error}") from None
     if not isinstance(texts, dict) or not all(isinstance(text, str) for text in cast("dict[str, object]", texts).values()):
-        raise LocalError(f"--files {file}: it is to be a JSON object of texts by path")
+        raise LocalError(f"--files {file} must be a JSON object of path: content")
     return cast("dict[str, str]", texts)
 
 
@@ -121,7 +121,7 @@ def run_quickstart(
 
 
 def main() -> None:
-    """Runs a verb. What fails ends in one message and an exit code, never in a stack trace."""
+    """Runs a verb. A failure ends in one message and an exit code, never in a stack trace."""
     try:
         app()
     except quickstart.StepFailedError as error:

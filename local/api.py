@@ -34,7 +34,7 @@ class Api:
         return json.loads(self.kubectl("get", *arguments, "-o", "json"))
 
     def is_ready(self) -> bool:
-        """True when the API server says so itself."""
+        """True when the API server itself reports that it is ready."""
         try:
             context = ssl.create_default_context(cafile=str(self._paths.pki / "ca.crt"))
             connection = http.client.HTTPSConnection(str(layout.HOST), layout.API_PORT, timeout=2, context=context)

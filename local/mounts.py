@@ -89,8 +89,8 @@ def enter(node: Node, paths: Paths) -> tuple[str, ...]:
 def _unshare(pin: Path, script: str) -> None:
     """Makes a mount namespace, pins it and runs the script in it.
 
-    Only an older namespace can pin one. Linux 6.18 takes the smaller number for the older and numbers namespaces in blocks per CPU, so in a
-    container pinning is refused on some CPUs ("Invalid argument"). So every CPU is tried.
+    Only an older namespace can pin one. Linux 6.18 takes the smaller number for the older, and numbers namespaces in blocks per CPU.
+    So in a container pinning is refused on some CPUs ("Invalid argument"), and every CPU is tried.
     """
     errors = ""
     for cpu in sorted(os.sched_getaffinity(0)):

@@ -84,7 +84,7 @@ def plan_node(node: Node, nodes: tuple[Node, ...]) -> list[str]:
 
 
 def plan_down(nodes: tuple[Node, ...], existing: Existing) -> list[str]:
-    """The `ip` commands that remove everything; routes go with the bridge.
+    """The `ip` commands that remove everything; the kernel removes routes with the bridge.
 
     Cables go first: the kernel removes those of a deleted namespace later, maybe after the next `up` has reused them.
     """
@@ -107,6 +107,6 @@ def up(nodes: tuple[Node, ...]) -> None:
 
 
 def down(nodes: tuple[Node, ...]) -> None:
-    """Removes the network; what is gone already is no error."""
+    """Removes the network, or the parts of it that are left."""
     for command in plan_down(nodes, observe()):
         succeeds(["ip", *command.split()])

@@ -91,7 +91,7 @@ def render_kubelet(node: Node, paths: Paths) -> str:
         "failSwapOn": False,
         # How soon a changed ConfigMap reaches the pods that mount it.
         "syncFrequency": "10s",
-        # No image can be pulled again, so none may be collected; the disk is the host's own, so its filling evicts nobody.
+        # No image can be pulled again, so none may be collected; the disk is the host's own, so no pod is evicted when it fills.
         "imageGCHighThresholdPercent": 100,
         "imageGCLowThresholdPercent": 99,
         "evictionHard": {f"{what}.{of}": "0%" for what in ("nodefs", "imagefs") for of in ("available", "inodesFree")},

@@ -47,7 +47,7 @@ def up() -> None:
 
 
 def down() -> None:
-    """Removes them; what is gone already is no error."""
+    """Removes them, if they are there."""
     succeeds(["nft", "delete", "table", "ip", TABLE])
 
 

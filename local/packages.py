@@ -53,7 +53,7 @@ def install(packages: list[str]) -> None:
     apt = ("apt-get", "-qq", "-o", "DPkg::Lock::Timeout=600", "-o", "Acquire::Retries=3")
     env = dict(os.environ) | {"DEBIAN_FRONTEND": "noninteractive"}
     with _services_kept_off():
-        # What an install that was killed left: apt refuses all else until then.
+        # Finishes an install that was killed: apt refuses everything else until then.
         succeeds(["dpkg", "--force-confold", "--configure", "-a"], timeout_s=600, env=env)
         try:
             run([*apt, "install", "-y", "--no-install-recommends", *packages], env=env, timeout_s=900)

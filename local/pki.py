@@ -21,7 +21,7 @@ def kubelet_conf(node: Node) -> str:
 
 
 def render_kubeadm(paths: Paths, version: str, node: Node) -> str:
-    """kubeadm's configuration, as far as certificates and kubeconfigs need it, for one node's name."""
+    """The part of kubeadm's configuration that certificates and kubeconfigs need, for one node's name."""
     init = {
         "apiVersion": "kubeadm.k8s.io/v1beta4",
         "kind": "InitConfiguration",

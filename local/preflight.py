@@ -189,7 +189,7 @@ def _is_free(port: int) -> bool:
     """False if something listens on the port on all addresses. Nobody else can listen on the bridge's own address."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.IPPROTO_IP, IP_FREEBIND, 1)
-        # A closed connection that lingers is no listener.
+        # A closed connection that lingers does not count as a listener.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((str(layout.HOST), port))

@@ -10,7 +10,7 @@ def send_settings(ssh: Sequence[str], files: Mapping[str, str]) -> tuple[bool, s
     """Puts files, by their paths from the root, into the root of the user's sessions, as an admin would. `ssh` is the prefix that runs a
     command line there.
 
-    Gives True and what the root has, or False and why it lacks them: the user may be no admin, or the root may be read-only.
+    Gives True and what the root has, or False and why it lacks them. The user may lack an admin's rights, or the root may be read-only.
     """
     if not files:
         return True, ""

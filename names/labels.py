@@ -7,7 +7,7 @@ NODESET = "slipway.dev/nodeset"
 REVISION = "slipway.dev/revision"
 """On a worker's pod: hash of the template that it was made from."""
 BUSY = "slipway.dev/busy"
-"""On a worker's pod: `false` while Slurm says that no job can be on it. Anything else counts as busy, and may not be evicted."""
+"""On a worker's pod: `false` while Slurm reports that no job can be on it. Anything else counts as busy, and may not be evicted."""
 POOL = "slipway.dev/pool"
 """On a Kubernetes node: its node pool."""
 

@@ -9,9 +9,9 @@ LOGIN_SSH = 2222
 RUNNING_JOBS = 6821
 """Of the program beside slurmrestd that lists jobs and nodes: programs/running_jobs. For the controllers."""
 QUEUE = 6824
-"""The same for previews and status, which come through the API server's proxy. Nobody knows its address, so the port is open to all."""
+"""The same for previews and status, which come through the API server's proxy. Its address is unknown, so the port is open to all."""
 CONFIG_SYNC = 6822
-"""Of slurmctld's sidecar that tells how far changed files are: programs/config_sync."""
+"""Of slurmctld's sidecar that reports the progress of changed files: programs/config_sync."""
 CHECKS = 6823
 """Of the program beside slurmctld that takes what checks beside jobs find: programs/node_checks/collect."""
 CONTROLLER = 8080

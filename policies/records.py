@@ -16,7 +16,7 @@ UNKNOWN = "[known after up]"
 """Stands for a value that exists only once a provider has made something."""
 _OURS = "slipway:index:"
 _NO_OBJECTS = ("helm.sh/", "kustomize/", "yaml/")
-"""Modules of the Kubernetes provider whose resources are no objects themselves."""
+"""Modules of the Kubernetes provider whose resources are not objects themselves."""
 
 
 @dataclass(frozen=True)

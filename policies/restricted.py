@@ -1,6 +1,6 @@
 """Pods are restricted in the sense of Kubernetes' Pod Security Standards; `exceptions` names those that cannot be, and what they may have.
 
-Source of every check: Pod Security Standards, profile "restricted" (with "baseline"). What admission controllers allow is not asked.
+Source of every check: Pod Security Standards, profile "restricted" (with "baseline"). Exemptions set in admission controllers are ignored.
 """
 
 from collections.abc import Iterator, Sequence

@@ -73,7 +73,7 @@ def _levels(file: Path, levels: Any, names: Sequence[str]) -> Mapping[str, Level
         raise OwnRulesError(f'{file}: LEVELS is {levels!r}. Give a dictionary, such as {{"{names[0]}": "advisory"}}.')
     for name, level in cast(dict[Any, Any], levels).items():
         if name not in names:
-            raise OwnRulesError(f"{file}: LEVELS names {name!r}, which is no rule. The rules are: {', '.join(names)}.")
+            raise OwnRulesError(f"{file}: LEVELS names {name!r}, which is not a rule. The rules are: {', '.join(names)}.")
         if level not in get_args(Level):
             raise OwnRulesError(f"{file}: LEVELS[{name!r}] is {level!r}. Give mandatory or advisory.")
     return cast(Mapping[str, Level], levels)

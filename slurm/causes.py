@@ -20,8 +20,10 @@ EC2_MAINTENANCE = "EC2MaintenanceScheduled"
 EC2_SYSTEM = "EC2SystemImpaired"
 EC2_INSTANCE = "EC2InstanceImpaired"
 EC2_CONDITIONS = (EC2_RETIREMENT, EC2_MAINTENANCE, EC2_SYSTEM, EC2_INSTANCE)
-"""Conditions of a Kubernetes node that our own program for EC2 sets: an event that takes the instance, any other event, and failed checks
-of what is under the instance and of the instance."""
+"""Conditions of a Kubernetes node that our own program for EC2 sets.
+
+In this order: an event that takes the instance, any other event, failed checks of the host below the instance, and of the instance.
+"""
 REQUESTED_CAUSE = "requested"
 """Name of the cause of a drain that an annotation of a worker's pod asks for."""
 WISHES: tuple[Wish, ...] = ("drain", "replace", "reboot", "none")
@@ -45,7 +47,7 @@ class Cause:
     """What happens next, and what a person can do."""
     wish: Wish = "drain"
     since: str = ""
-    """When it began, RFC 3339 in UTC; empty where nobody knows."""
+    """When it began, RFC 3339 in UTC; empty if unknown."""
 
 
 def kind_of(text: object) -> Kind:

@@ -1,6 +1,6 @@
 """The last results of health checks on a node, as JSON under the key `slipway` of the node's `Extra`. Pure.
 
-A failure stays until the check passes. An `Extra` that is not JSON, or whose key `slipway` is no object, belongs to somebody else.
+A failure stays until the check passes. An `Extra` that is not JSON, or whose key `slipway` is not an object, belongs to somebody else.
 """
 
 import json
@@ -41,7 +41,7 @@ class Failure:
     drains: bool = True
     """False where checks hold as many nodes as they may, so this one keeps its jobs."""
     passes: int = 0
-    """So many times in a row the check has passed since."""
+    """How many times in a row the check has passed since."""
     wish: Wish = "drain"
     """What the failure asks for. With `none` it never drains."""
     machine: str = ""
@@ -56,7 +56,7 @@ class Driver:
 
     version: str
     drains: int = 0
-    """So many nodes of the set may be drained as their driver is not that of most; with 0 it is told, and drains none."""
+    """How many nodes of the set may be drained because their driver differs from that of most. With 0 the difference is only reported."""
 
 
 @record
@@ -85,7 +85,7 @@ class CheckResult:
 
 
 def read_results(extra: str) -> dict[str, CheckResult] | None:
-    """The results by the names of the checks; None if the field is somebody else's. Entries that are no results are left out."""
+    """The results by the names of the checks; None if the field is somebody else's. Entries of another form are left out."""
     fields = _fields(extra)
     if fields is None:
         return None
@@ -180,7 +180,7 @@ def read_requests(text: str) -> dict[str, Request] | None:
     except UNREADABLE as error:
         raise ValueError(f"{variables.ASKED_NODES} is not JSON: {error}") from None
     if not isinstance(document, dict):
-        raise ValueError(f"{variables.ASKED_NODES} is no object: {text[:100]}")
+        raise ValueError(f"{variables.ASKED_NODES} is not a JSON object: {text[:100]}")
     requests = {name: _request(entry) for name, entry in cast("dict[str, Any]", document).items()}
     if bad := [name for name, request in requests.items() if request is None]:
         raise ValueError(f"{variables.ASKED_NODES} has no request for {bad[0]}")
@@ -199,7 +199,7 @@ def _request(entry: Any) -> Request | None:
 
 
 def driver_of(entry: Any) -> Driver | None:
-    """From `{"version": "550.90.07", "drains": 2}`; None for anything else, and for a version that is no short word."""
+    """From `{"version": "550.90.07", "drains": 2}`; None for anything else, and for a version that is not a short word."""
     try:
         version, drains = str(entry["version"]), int(entry.get("drains", 0))
     except UNREADABLE:

@@ -18,7 +18,7 @@ CHECKS_PARTITION = "slipway-checks"
 
 def pairs_of(line: str) -> list[tuple[str, str]] | None:
     """The `Key=value` pairs of one line as Slurm reads it: empty for a comment or a blank line. None if Slurm could not read all of it, or
-    would read more than this line (a backslash at the end continues it; elsewhere it hides the # after it).
+    would read more than this line. A backslash at the end continues the line; elsewhere it hides the # after it.
 
     Source: Slurm's src/common/parse_config.c: a # starts a comment, in quotes too; a value with a space needs double quotes.
     tests/slurm/test_parser.py has Slurm's own parser read the same lines.
@@ -39,8 +39,7 @@ def pairs_of(line: str) -> list[tuple[str, str]] | None:
 
 
 def setting(key: str, value: str) -> str:
-    """`Key=value`. A value that is empty or contains a space is in double quotes: without them Slurm would read the next word as a key or
-    value."""
+    """`Key=value`. An empty value, or one with a space, is in double quotes. Slurm would read the next word as a key or value otherwise."""
     return f'{key}="{value}"' if " " in value or "\t" in value or not value else f"{key}={value}"
 
 

@@ -7,10 +7,12 @@ from slurm.records import record
 
 LOOK_BACK_S = 300
 LATE_S = 900
-"""So long after slurmdbd has come back, ends from the time when it was away are looked for: slurmctld tries again every few seconds, and
-hands over thousands of them in a minute."""
+"""Seconds after slurmdbd's return in which readings still look for jobs that ended while it was away.
+
+slurmctld tries again every few seconds, and hands over thousands of them in a minute.
+"""
 FORGET_S = 86_400
-"""What ended longer ago than a day is not looked for."""
+"""Seconds after which readings no longer look for an ended job."""
 STATES = ("BF", "CA", "CD", "DL", "F", "NF", "OOM", "PR", "RQ", "RV", "TO")
 """Of runs that are over, in sacct's short words. Without `--endtime`, `--state` asks for the states at the start."""
 ENDED = frozenset(

@@ -8,8 +8,10 @@ from types import MappingProxyType
 LINK_GB_PER_S = MappingProxyType({"v100": 150, "a100": 300, "h100": 450, "h200": 450, "b200": 900, "b300": 900, "gb200": 900, "gb300": 900})
 """GB/s of one GPU over NVLink, in one direction. GPUs that have PCIe alone are not named."""
 LEAST_SHARE = 0.75
-"""Of this, the least that an all-reduce of gigabytes within one machine reaches where nothing is wrong: rings without NVLink SHARP get to
-80 %, and with it 8 H100 exceed 100 %."""
+"""The share of LINK_GB_PER_S that an all-reduce of gigabytes within one healthy machine reaches at least.
+
+Rings without NVLink SHARP get to 80 %. With it, 8 H100 exceed 100 %.
+"""
 
 
 def least_gb_per_s(model: str) -> float | None:

@@ -13,7 +13,7 @@ _MOST = 1_000_000
 
 
 class HostlistError(ValueError):
-    """The text is no hostlist."""
+    """The text is not a hostlist."""
 
 
 def fold(names: Iterable[str]) -> str:
@@ -40,7 +40,7 @@ def expand(text: str) -> list[str]:
     while at < len(text):
         item = _ITEM.match(text, at)
         if item is None or item.end() == at or (item.end() < len(text) and text[item.end()] != ","):
-            raise HostlistError(f"{text!r} is no hostlist that is known here, at character {at + 1}")
+            raise HostlistError(f"{text!r} is not a known form of hostlist, at character {at + 1}")
         prefix, ranges, suffix = item[1] or "", item[2], item[3] or ""
         middles = [""] if ranges is None else _numbers(ranges, text)
         names.extend(f"{prefix}{middle}{suffix}" for middle in middles)
@@ -74,9 +74,9 @@ def _numbers(ranges: str, text: str) -> Iterable[str]:
     for part in ranges.split(","):
         match = _RANGE.fullmatch(part)
         if match is None:
-            raise HostlistError(f"{part!r} in {text!r} is no range of numbers")
+            raise HostlistError(f"{part!r} in {text!r} is not a range of numbers")
         first, last = match[1], match[2] or match[1]
         if int(last) - int(first) >= _MOST or int(last) < int(first):
-            raise HostlistError(f"{part!r} in {text!r} is no range that is known here")
+            raise HostlistError(f"{part!r} in {text!r} is not a valid range: it falls, or has too many names")
         width = len(first)
         yield from (f"{number:0{width}d}" for number in range(int(first), int(last) + 1))

@@ -10,7 +10,7 @@ from slurm.times import read_time
 from slurm.tres import count_gpus
 
 _AWAY = frozenset({"DRAIN", "DOWN", "ERROR", "FAIL", "NOT_RESPONDING", "INVALID_REG", "MAINTENANCE", "UNKNOWN"})
-"""A node with one of these takes no job for now. One that is off, or on its way, is in order."""
+"""A node with one of these takes no job for now. A node that is off, or on its way, is healthy."""
 
 
 @record
@@ -29,7 +29,7 @@ class Node:
     """Who gave that reason, and since when it stands."""
     since: int | None = None
     checks: Mapping[str, tuple[str, float | None]] | None = None
-    """By health check: the last result, and when that was; None where nobody has told."""
+    """By health check: the last result, and when that was; None if no result was reported."""
 
     @property
     def is_away(self) -> bool:

@@ -1,8 +1,9 @@
 """How our programs listen: many clients side by side, one request and one answer a connection, everything with a bound.
 
-A client has seconds for its whole request and seconds for its answer. Clients are counted by address. A listener that is full drops a
-client of the address that has most, those first that have not sent their request: so whoever holds or floods a listener, a client from
-elsewhere that says what it wants is served. Knows no protocol (slurm/web has HTTP), neither TLS nor logins. Of Python's own library.
+A client has seconds for its whole request and seconds for its answer. Clients are counted by address. A full listener drops a
+client of the address with the most clients. Clients that have not sent their request are dropped first. So a client from elsewhere that
+sends its request is served, even if an address holds or floods the listener. Uses Python's own library only, and knows neither TLS nor
+logins, nor any protocol (slurm/web has HTTP).
 """
 
 import asyncio
@@ -33,7 +34,7 @@ _ON_ITS_WAY = frozenset({4, 9, 11})
 _TAKEN_S = 0.1
 """How often the kernel is asked whether a client has taken its answer."""
 _OTHER_FILES = 512
-"""Open files of the program that are no clients: clients on their way in and out, pipes of commands, other listeners."""
+"""Open files of the program that do not count as clients: clients on their way in and out, pipes of commands, other listeners."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Service:
     end: bytes
     """Ends the head of a request."""
     answer: Callable[[bytes, bytes, str], Awaitable[bytes]]
-    """From head, body and the client's address. What it raises is a fault of ours: it goes to stderr, and the client gets nothing."""
+    """From head, body and the client's address. An exception is a fault of ours: it is printed to stderr, and the client gets nothing."""
     body_bytes: Callable[[bytes], int] = lambda _: 0
     """How many bytes follow the head."""
 
@@ -207,7 +208,7 @@ class _Client(asyncio.Protocol):
         if not self._listener.admit(self):
             self.drop()
             return
-        self._transport.set_write_buffer_limits(0)  # it is told once each piece is gone
+        self._transport.set_write_buffer_limits(0)  # asyncio calls resume_writing once each piece is gone
         self._end_after(self._listener.bounds.request_s)
 
     def data_received(self, data: bytes) -> None:

@@ -40,7 +40,7 @@ class Policy:
     signal: str = "URG"
     """Empty: no signal."""
     requeue: Requeue = "Declared"
-    """Which batch jobs are requeued: those that declared it, all that Slurm may requeue (Requeue=1), or none."""
+    """Which batch jobs are requeued: those that declared it, every job that Slurm may requeue (Requeue=1), or none."""
     comment_word: str = "requeue-for-maintenance"
     """The word in a job's --comment that declares it."""
     reservation_prefix: str = ""

@@ -15,7 +15,7 @@ _SPEC = re.compile(r"<<'END'\n(.*?)\nEND$", re.DOTALL | re.MULTILINE)
 
 
 def longest_s(config: Mapping[str, str], checks: str) -> float | None:
-    """The most seconds that a job's prologs take on a node; None if nothing limits them, or if no extern step shows that they are over.
+    """The most seconds that a job's prologs take on a node. None if nothing limits them, or if no extern step shows that they are over.
 
     `config` is the output of `scontrol show config` by key, `checks` the text of the script `CHECKS`, if any. Slurm's limit is per script.
     Without one, Slipway's scripts limit themselves; others have no limit.

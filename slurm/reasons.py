@@ -1,4 +1,4 @@
-"""Why a node is drained or down, and who said so. Slurm keeps one reason per node, which all our programs read.
+"""Why a node is drained or down, and who set the reason. Slurm keeps one reason per node, which all our programs read.
 
 A reason is a prefix: slurmctld appends ` : Not responding` or ` : ResumeTimeout reached` to it (measured on 26.05).
 """
@@ -17,10 +17,12 @@ SCALE_IN = f"{NODESET}scale-in"
 UPDATE = f"{NODESET}update"
 DELETE = f"{NODESET}delete"
 REMEDY = f"{OWN}remedy"
-"""The NodeSet controller's drain of a node that is to be repaired, where no check holds it: its pod or machine is replaced, or the machine
-rebooted. It is about the machine: no pod lifts it."""
+"""The NodeSet controller's drain of a node that is to be repaired, and that no check holds.
+
+The repair replaces its pod or machine, or reboots the machine. The drain is about the machine: no pod lifts it.
+"""
 BEFORE_JOBS = f"{OWN}admission"
-"""A worker's drain before its slurmd starts, where its set has checks before jobs: the NodeSet controller lifts it once they have passed on
+"""A worker's drain before its slurmd starts, where health checks come before jobs: the NodeSet controller lifts it once they have passed on
 that machine. It is about the machine: no pod lifts it."""
 CORDON = f"{OWN}cordon "
 """Start of a drain that follows a cordoned Kubernetes node: `slipway: cordon <machine>`, and an administrator's words after a colon."""

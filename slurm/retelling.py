@@ -4,16 +4,16 @@ A node reports news at once and repeats all results after a while, which renews 
 """
 
 TELL_AGAIN_S = 600
-"""So long after it told its results last, a node tells all of them once more."""
+"""Seconds after which a node reports all of its results once more."""
 RENEW_AFTER_S = 300
-"""A result that is told again gets a younger time once its time is as old as this: a failure is told at each look."""
+"""Age in seconds from which a repeated result gets a new time. Nodes repeat a failure at each look."""
 RENEW_EVERY_S = 60
-"""Times are renewed together, so often: nodes with equal texts need one write."""
+"""Seconds between renewals of times. They are renewed together, as nodes with equal texts need one write."""
 UNKNOWN_AFTER_S = 1800
-"""A check at an interval that has told nothing of a node for so long is unknown there. A node may miss telling again once."""
+"""Seconds after which the last result of a check at an interval counts as unknown. A node may miss one repetition."""
 _MISSED_LOOKS = 3
 
 
 def unknown_after_s(interval_s: float) -> float:
-    """As UNKNOWN_AFTER_S, where nodes run their checks every `interval_s`."""
+    """UNKNOWN_AFTER_S, or longer if nodes run their checks rarely, every `interval_s`."""
     return max(UNKNOWN_AFTER_S, _MISSED_LOOKS * interval_s)

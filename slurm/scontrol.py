@@ -1,7 +1,7 @@
 """Parses `scontrol show` of nodes and partitions. Pure.
 
 One node is read as JSON, where a reason is a field (20 ms, as much as text). All nodes are read from `--oneliner`: 1,000 take 0.07 s and
-0.5 MB, as JSON 1.1 s and 2.6 MB, and 0.2 s to parse (measured on 26.05).
+0.5 MB. As JSON they take 1.1 s and 2.6 MB, and 0.2 s to parse (measured on 26.05).
 """
 
 import json
@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # each worker pays for what is imported here
     from typing import Any
 
 _STATE = r"(?:NodeName|PartitionName)=(\S+) (?:.*? )??State=(\S+)"
-"""The first State= of a line is the state; others may stand in comments and reasons, which come after it."""
+"""The first State= of a line is the state; comments and reasons, which come after it, may contain others."""
 _START = r"NodeName=(\S+) .*? SlurmdStartTime=(\S+)"
 _REASON = r"NodeName=(\S+) .*? Reason=(.*?) \[[^\]\s]*@"
 _PLACE = r"NodeName=(\S+) .*? Topology=(\S+)"
@@ -28,7 +28,7 @@ _NONE = ("No nodes in the system", "No partitions in the system")
 
 
 class AnswerError(ValueError):
-    """The text is no answer that is known here."""
+    """The text is not a known form of answer."""
 
 
 @record
@@ -82,7 +82,7 @@ def read_resources(text: str) -> "dict[str, Resources]":
 
 
 def read_nodes(text: str) -> dict[str, Node]:
-    """The nodes of `scontrol show node [NAME] --json` by name. A node unknown to slurmctld is missing: scontrol succeeds all the same.
+    """The nodes of `scontrol show node [NAME] --json` by name. A node unknown to slurmctld is missing, although scontrol succeeds.
 
     Raises AnswerError for an answer with errors, and for any other text.
     """

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 
 class ReadingError(ValueError):
-    """The text is no answer of Slurm's that is known here."""
+    """The text is not a known form of Slurm's answer."""
 
 
 def random_word() -> str:

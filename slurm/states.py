@@ -73,7 +73,7 @@ def is_off(state: NodeState) -> bool:
 
 
 def may_be_removed(state: NodeState) -> bool:
-    """True if no job can be on the node or start there before Slurm is told: it is drained or off. Its pod and its line may go."""
+    """True if no job can be on the node, or start there without a command to Slurm: it is drained or off. Its pod and line may go."""
     return is_drained(state) or is_off(state)
 
 
@@ -124,7 +124,7 @@ def is_powering_up(state: NodeState) -> bool:
 
 
 def has_jobs(state: NodeState) -> bool:
-    """True unless Slurm says that no job has the node. A node that is DOWN has lost its jobs."""
+    """True unless Slurm reports that no job has the node. A node that is DOWN has lost its jobs."""
     return not state.is_known or bool(state.flags & _WITH_JOBS)
 
 

@@ -18,7 +18,7 @@ class Asked:
     method: str = "GET"
     path: str = "/"
     query: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What stands after the question mark; of a name that stands there twice the last value."""
+    """The parameters after the question mark. If a name is given twice, the last value counts."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     """By name in small letters."""
     body: bytes = b""

@@ -57,7 +57,7 @@ class Places:
         return faults
 
     async def _label(self, node: KubeNode, description: Mapping[str, Any]) -> str:
-        """Returns what went wrong. Labels of others, such as EKS, stay. A node that has gone or was replaced meanwhile is no fault."""
+        """Returns what went wrong. Labels of others, such as EKS, stay. A node that was deleted or replaced meanwhile is not a fault."""
         labels = plan_labels(description.get("NetworkNodes") or (), node.metadata.labels)
         if labels is None:
             return ""

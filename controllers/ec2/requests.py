@@ -1,8 +1,8 @@
 """Requests of the NodeSet controller for a reboot or a new machine, and the record of those that EC2 was asked for. Pure.
 
-EC2 has no token that makes a repeated reboot harmless. So a reboot's record is written before EC2 is asked, and a recorded reboot is never
-repeated, unless the process that wrote the record knows that it did not ask. A termination may be repeated. If the process ends between the
-record and the request, the controller's `machineTimeoutS` ends the wait.
+EC2 has no token that makes a repeated reboot harmless. So a reboot's record is written before EC2 is asked, and a recorded reboot is
+never repeated. The exception is the process that wrote the record, if it knows that it did not ask. A termination may be repeated. If the
+process ends between the record and the request, the controller's `machineTimeoutS` ends the wait.
 """
 
 import hashlib

@@ -36,7 +36,7 @@ class Source:
         self._places = Places(api, ec2, clock) if settings.labels_places else None
         self._readings = {"DescribeInstanceStatus", *(["DescribeInstanceTopology"] if settings.labels_places else [])}
         self._unproven = {*self._readings, *(ACTIONS[step] for step in settings.steps)}
-        """Actions that nobody knows yet whether the IAM role allows them."""
+        """Actions for which it is not known yet whether the IAM role allows them."""
 
     async def run(self) -> None:
         """Asks for ever, less often while EC2 does not answer."""
@@ -102,7 +102,7 @@ class Source:
         return silences, refusals
 
     async def _write(self, node: KubeNode, status: Status) -> str:
-        """Returns what went wrong. A node that has gone or was replaced meanwhile is no fault."""
+        """Returns what went wrong. A node that was deleted or replaced meanwhile is not a fault."""
         conditions = plan_conditions(status, node.status.conditions, self._settings.grace_s, self._clock.wall())
         begin = begin_of(status)
         if conditions is None:

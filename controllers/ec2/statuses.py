@@ -70,8 +70,8 @@ def read_status(raw: Mapping[str, Any]) -> Status:
 def plan_conditions(status: Status, present: Iterable[NodeCondition], grace_s: float, now: float) -> tuple[NodeCondition, ...] | None:
     """All conditions of ours that the node is to have; None where it has them.
 
-    A check that fails for less than `grace_s` is Unknown, which is no cause. One that EC2 cannot tell about ends nothing, and an instance
-    that does not run has no checks. A node that EC2 never had anything against gets none.
+    A check that fails for less than `grace_s` is Unknown, which is not a cause. A check whose result EC2 does not know ends nothing, and
+    an instance that does not run has no checks. A node without any trouble so far gets no conditions.
     """
     before = {condition.type: condition for condition in present if condition.type in EC2_CONDITIONS}
     wanted: dict[str, NodeCondition] = {}

@@ -1,4 +1,4 @@
-"""Tells the kubelets of slurmctld and slurmdbd of changed files: a changed annotation makes them read a pod's ConfigMaps again, at once
+"""Tells the kubelets of slurmctld and slurmdbd of changed files. A changed annotation makes them read a pod's ConfigMaps at once,
 instead of within a minute. The annotation changes twice, as the kubelet may hear of the pod before the ConfigMap. It counts these changes,
 so the next controller makes a missing second one. Measured: docs/explain/slurm-facts.md.
 """

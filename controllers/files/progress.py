@@ -1,5 +1,6 @@
-"""Reports how far the stack's files of Slurm are: as a condition of slurmctld's pod, and as events when they are live, refused, waiting or
-late.
+"""Reports the progress of the stack's files of Slurm: as a condition of slurmctld's pod, and as events.
+
+There is an event when the files are live, refused, waiting or late.
 
 Source: slurmctld's sidecar (programs/config_sync/report.py). The annotation FILES_HASH, written with the condition, names its files.
 """

@@ -1,5 +1,6 @@
-"""The guard: informers report that an object of the stack changed or went; it reads the object, decides (plan.py), and writes what was
-deployed, as the deployer does and under its name, so that the next deployment meets no conflict. It keeps no state: after a restart it
+"""The guard. Informers report that an object of the stack was changed or deleted; the guard reads it, decides (plan.py), and restores it.
+
+It writes as the deployer does and under its name, so that the next deployment meets no conflict. It keeps no state: after a restart it
 looks at every object once. Orders to leave an object alone are written at the object.
 """
 
@@ -239,8 +240,8 @@ class Guard:
     ) -> tuple[dict[str, Any], str]:
         """The object after a restore (a dry run), and the name under which to patch it; empty to apply.
 
-        An apply leaves what somebody else has put beside the declared fields. If the object may not have both, such as two ports of a
-        Service by one name, the server refuses that, and the object is written as it was declared.
+        An apply leaves what somebody else has put beside the declared fields. If the object may not have both, the server refuses it, and
+        the object is written as it was declared. An example is a Service with two ports of the same name.
         """
         kind = _whole(name)
         by_patch = marks.manager if marks.operation == "Update" else ""

@@ -21,7 +21,7 @@ DATA = ("data", "binaryData")
 
 MOST = 5
 WINDOW_S = 600.0
-"""An object that was restored MOST times within WINDOW_S is left as it is: somebody keeps changing it, and an admin has to find out who."""
+"""An object that was restored MOST times within WINDOW_S is left as it is. An admin has to find out who keeps changing it."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def whole(manifest: Mapping[str, Any], live: Mapping[str, Any]) -> dict[str, Any
 def may_restore(change: Change, live: Mapping[str, Any], record_time: str, settled_time: str) -> bool:
     """False if a deployment that is not in the record yet may have changed the object.
 
-    `settled_time` is when the deployer had last written to the object while it was as the record says.
+    `settled_time` is when the deployer had last written to the object while it matched the record.
     """
     entries = fields.managers(live)
     if fields.deployed_at(entries) <= max(record_time, settled_time):

@@ -16,7 +16,7 @@ class Settings(ProgramSettings):
 
 
 def to_environment(settings: Settings) -> dict[str, str]:
-    """The variables of these settings, but for the pod's name. What has its default is left out."""
+    """The variables of these settings, but for the pod's name. Variables with their default value are left out."""
     return program_variables(settings)
 
 

@@ -28,7 +28,7 @@ class Settings(ProgramSettings):
 
 
 def to_environment(settings: Settings) -> dict[str, str]:
-    """The variables of these settings. What has its default is left out."""
+    """The variables of these settings. Variables with their default value are left out."""
     return {
         **program_variables(settings),
         variables.SLURMRESTD: settings.slurmrestd,

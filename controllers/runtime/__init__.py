@@ -1,1 +1,1 @@
-"""What a controller stands on: informers, a work queue, a writer, a lease, metrics. Knows neither Slurm nor node sets."""
+"""The base of every controller: informers, a work queue, a writer, a lease, metrics. Knows neither Slurm nor node sets."""

@@ -68,7 +68,7 @@ class Environment:
         return self._variables.get(name, default)
 
     def number(self, name: str, default: float) -> float:
-        """The default, and a fault, if the variable is no number."""
+        """The default, and a fault, if the variable is not a number."""
         try:
             return float(self._variables.get(name, default))
         except ValueError:
@@ -76,7 +76,7 @@ class Environment:
             return default
 
     def whole(self, name: str, default: int) -> int:
-        """The default, and a fault, if the variable is no whole number."""
+        """The default, and a fault, if the variable is not a whole number."""
         text = self._variables.get(name, str(default))
         if text.isdecimal():
             return int(text)

@@ -25,8 +25,11 @@ _TOO_MANY_REQUESTS = 429
 _SETTLED_S = 5.0
 """A watch that lasted so long, or brought anything, was good: it resets the count of failures."""
 _WATCH_S = 60
-"""Seconds for which a watch is asked for, and up to twice that, so that not all end at once. Short: a kind in which nothing happens gets no
-bookmark either (seen with Kubernetes 1.35): only the server's end of the watch then tells that the connection lives."""
+"""Seconds for which a watch is asked for, and up to twice that, so that not all end at once.
+
+Short, as a kind in which nothing happens gets no bookmark either (seen with Kubernetes 1.35). Only the server's end of the watch then shows
+that the connection lives.
+"""
 
 log = structlog.get_logger()
 

@@ -1,11 +1,11 @@
 """Leader election by a Lease: one of several processes acts. The others stand by, with their informers warm.
 
-The safety is in the times: a holder stops `renew_s` after it last asked for a renewal that was granted; nobody else takes over before
-`duration_s` have passed since it saw that renewal. Each uses its own clock. Source: client-go's election.
+The safety is in the times: a holder stops `renew_s` after it last asked for a renewal that was granted. Any other process takes over
+only when `duration_s` have passed since it saw that renewal. Each uses its own clock. Source: client-go's election.
 
-A killed holder is replaced sooner, by knowledge and not by shorter times, which a slow API server would break: a process takes the lease of
-its predecessor in the same container at once (the kubelet restarts a container only when all of its processes have ended), and a standby
-takes the lease of a holder that has surely ended.
+A killed holder is replaced sooner, by knowledge and not by shorter times, which a slow API server would break. A process takes the lease of
+its predecessor in the same container at once. It may, as the kubelet restarts a container only when all of its processes have ended. A
+standby takes the lease of a holder that has surely ended.
 """
 
 from collections.abc import Awaitable, Callable
@@ -123,7 +123,7 @@ class Election:
             return
         self._good_until = float("-inf")
         metrics.LEASE_HELD.labels(self._key[1]).set(0)
-        # One second, as 0 is no valid duration.
+        # One second, as 0 is not a valid duration.
         spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": self._now_text()}
         try:
             await self._patch(self._last, spec)

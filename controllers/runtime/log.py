@@ -16,7 +16,7 @@ def configure(program: str, level: str = "info", stream: TextIO | None = None) -
     """
     number = logging.getLevelNamesMapping().get(level.upper())
     if number is None:
-        raise ValueError(f'"{level}" is no log level: debug, info, warning, error')
+        raise ValueError(f'"{level}" is not a log level: debug, info, warning, error')
 
     def arrange(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
         """The line: slurm/logs knows the keys and their order."""

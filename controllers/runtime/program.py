@@ -44,7 +44,7 @@ async def run(
             has_won = acquiring in ended and _error(acquiring) is None
             if ended != {acquiring} or not has_won:
                 await _cancelled([acquiring], stop_s)
-                # Winning at the very moment of the end is no failure; the lease is given back below.
+                # Winning at the very moment of the end does not count as a failure; the lease is given back below.
                 return _verdict(ended - {acquiring} if has_won else ended, stop_task)
             led.append(asyncio.create_task(election.hold(), name="lease"))
         led += [asyncio.create_task(task(), name=name) for name, task in leading.items()]

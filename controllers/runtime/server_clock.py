@@ -20,7 +20,7 @@ class ServerClock:
         return self._wall() + self._ahead_s
 
     def note(self, date: str, took_s: float) -> None:
-        """Takes the date of an answer that has just come, `took_s` after its request. Ignores a text that is no date."""
+        """Takes the date of an answer that has just come, `took_s` after its request. Ignores a text that is not a date."""
         try:
             at = parsedate_to_datetime(date).timestamp()
         except (TypeError, ValueError, OverflowError):

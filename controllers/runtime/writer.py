@@ -19,7 +19,7 @@ T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741 - an item
 
 _LONGEST_HOLD_S = 30.0
-"""A server that asks for a longer rest, in seconds, is asked again all the same: rounds are not held up for longer than a sweep."""
+"""The longest rest, in seconds, that a server gets when it asks for one: rounds are not held up for longer than a sweep."""
 
 
 class NotLeading(ApiError):
@@ -139,7 +139,7 @@ class Writer:
         """Writes in batches of 1, 2, 4 and so on. After a failure the remaining items are NotTried: a refusal of one object mostly holds
         for all.
 
-        Results are in the order of the manifests. Conflict, for an object that exists already, is no failure.
+        Results are in the order of the manifests. Conflict, for an object that exists already, does not count as a failure.
         """
         return await self._growing(manifests, lambda manifest: self.create(resource, manifest), (Conflict,))
 
@@ -150,7 +150,7 @@ class Writer:
     async def delete_many(
         self, resource: Resource[Any], deletions: Sequence[Deletion], still: Callable[[], bool] | None = None
     ) -> list[ApiError | None]:
-        """As `create_many`. An object that is gone or was replaced is no failure. `still` is asked right before each: see Outdated."""
+        """As `create_many`. It is not a failure if an object is gone or was replaced. `still` is asked right before each: see Outdated."""
         return await self._growing(deletions, lambda deletion: self.delete(resource, deletion, still), (Conflict, NotFound))
 
     async def patch_many(

@@ -140,8 +140,8 @@ class SlurmClient:
     async def release_nodes(self, names: Iterable[str]) -> None:
         """Ends the wait for SuspendTimeout of nodes that power down: Slurm may wake them at once. Raises SlurmError.
 
-        Slurm refuses it for a node that no longer powers down: that changes nothing and is no error; the other nodes are released. Source:
-        measured on 26.05.
+        Slurm refuses it for a node that no longer powers down: that changes nothing and is not an error; the other nodes are released.
+        Source: measured on 26.05.
         """
         try:
             await self.update_nodes(names, "RESUME")
@@ -158,7 +158,7 @@ class SlurmClient:
         await self._send("POST", "reservation", about | times)
 
     async def release(self, name: str) -> None:
-        """Ends a reservation. A missing reservation is no error. Raises SlurmError."""
+        """Ends a reservation. A missing reservation is not an error. Raises SlurmError."""
         try:
             await self._send("DELETE", f"reservation/{name}", {})
         except SlurmRefused as error:
@@ -170,10 +170,10 @@ class SlurmClient:
         await self._send("DELETE", "jobs/", {"nodes": [fold(nodes)]})
 
     async def requeue_jobs(self, ids: Iterable[str]) -> None:
-        """Puts running jobs back into the queue; a job that has ended meanwhile is no error.
+        """Puts running jobs back into the queue; a job that has ended meanwhile is not an error.
 
-        Raises SlurmRefused for jobs that are no batch jobs (error 2039) or were submitted with --no-requeue (2037), all others being
-        requeued; for all jobs where slurmrestd is too old; and SlurmError. Source: measured on 26.05.
+        Raises SlurmRefused if jobs are not batch jobs (error 2039) or were submitted with --no-requeue (2037): all others are requeued.
+        Raises it for all jobs if slurmrestd is too old. Raises SlurmError. Source: measured on 26.05.
         """
         try:
             await self._send("POST", "jobs/requeue", {"jobs": list(ids)})

@@ -1,7 +1,7 @@
 """One shared snapshot of Slurm's nodes and jobs. Polling keeps nodes fresh: an unchanged cluster costs an answer without a body.
 
-A failure keeps the last snapshot, with its age. Jobs are read by a task of their own, on demand, and never two lists at once: nodes do not
-wait for a list of jobs. Without one, the snapshot says why.
+A failure keeps the last snapshot, with its age. Jobs are read by a task of their own, on demand, and never two lists at once. So
+nodes do not wait for a list of jobs. Without such a list, the snapshot has the reason.
 """
 
 import asyncio
@@ -177,7 +177,7 @@ class Poller:
             self._jobs_task = None
             task.result()  # a defect in it is a defect of the poller
         if not self.wants_jobs():
-            # A list that is being read is left to end: slurmctld is asked all the same, and given up it would only be asked again.
+            # A list that is being read is left to end: slurmctld works on it anyway, and would only be asked again.
             self._put_jobs((), "", float("-inf"))
             self._jobs_again_at = float("-inf")
         elif self._jobs_task is None and self.clock() >= self._jobs_again_at:

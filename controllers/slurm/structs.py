@@ -73,8 +73,7 @@ class Job(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The job's ID in requests, for this job only: one task of each array has the array's own number, which stands for all of its
-        tasks.
+        """The job's ID in requests, for this job only. One task of each array has the array's own number, which means all of its tasks.
 
         A part of a heterogeneous job is requeued only with its leader. Source: measured on 26.05.
         """

@@ -66,7 +66,7 @@ class State:
     is_registered: bool = True
     """In Slurm: False until slurmctld has registered with slurmdbd. Before that, no account can be added."""
     unknown: frozenset[str] = frozenset()
-    """Wanted: accounts whose users are not all known. Nobody is removed from these."""
+    """Wanted: accounts whose users are not all known. No user is removed from these."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Usage:
     qos: frozenset[str]
     """QOS of running and waiting jobs, and of partitions."""
     of_strangers: frozenset[str] = frozenset()
-    """Accounts of jobs whose user has no name any more, such as a user who left the directory: it can be any user of the account."""
+    """Accounts of jobs whose user has no name any more, such as a user who left the directory. It can be any user of the account."""
 
     def has(self, account: str, user: str) -> bool:
         """True when a job of the user may use the account."""

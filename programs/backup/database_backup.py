@@ -61,7 +61,7 @@ def read_tables(client: Client, silence: str) -> list[str]:
 
 
 def has_old_state(interval_s: int) -> bool:
-    """True where slurmctld's pod makes no backups of its state. It says so in its own log only, so this Job fails too. Raises Failed."""
+    """True where slurmctld's pod makes no backups of its state. Only its own log has that, so this Job fails too. Raises Failed."""
     folder = Folder("state", STATE, say)
     is_faulty = folder.has_future()
     oldest_s = interval_s * 3
@@ -81,7 +81,7 @@ def main() -> int:
     try:
         client.write_settings()
         back_up(folder, client)
-        # What an administrator has to see fails this Job, whose own backup is made all the same.
+        # A fault that an administrator has to see fails this Job, although its own backup is made.
         faults = [folder.has_future(), bool(interval) and has_old_state(int(interval))]
     except Failed as error:
         say(str(error))

@@ -1,5 +1,6 @@
-"""Before the accounting database is used: when it is empty and there are backups, fills it from a backup, as backup.restoreFrom says, or
-waits for that word. `python3 -m programs.backup.database_restore`.
+"""Fills an empty accounting database from the backup that backup.restoreFrom names, before the database is used.
+
+If there are backups and the key is not set, it waits for that. `python3 -m programs.backup.database_restore`.
 
 A database with records is never touched. If it is killed half-way, the next start begins again: half a restore never counts. With
 SLIPWAY_MARIADB_HOST: over the network, before slurmdbd starts. Without: the data folder of the cluster's own MariaDB, before that starts.

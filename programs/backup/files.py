@@ -105,7 +105,7 @@ class Folder:
         return choose(backups, restore_from, what)
 
     def tell_damaged(self, name: str) -> str:
-        """Words for a backup that is damaged, with those that there are. Raises Failed."""
+        """The message about a damaged backup, with the names of the older ones. Raises Failed."""
         there = " ".join(self.read().past)
         return f"FAILED: {self.file(name)} is damaged. Set backup.restoreFrom to the time of an older one: {there}"
 

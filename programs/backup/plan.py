@@ -1,8 +1,8 @@
 """The rules of backups: their names, which of them stay, which one a restore takes, and what makes one whole. Pure.
 
 A backup is one file, called after the moment when it was begun (UTC), so that names sort as times do. A name later than now comes from a
-clock that was wrong: nothing says when it was really made. It is kept, and named as a fault; it counts neither for the age of the newest
-one nor for what stays, and a restore takes it only where restoreFrom gives its very name. Clocks may differ by minutes.
+clock that was wrong: the real time is not known. Such a backup is kept, and reported as a fault. It counts neither for the age of the
+newest one nor for what stays. A restore takes it only if restoreFrom gives its very name. Clocks may differ by minutes.
 """
 
 import re
@@ -58,7 +58,7 @@ def sort_backups(files: Iterable[str], ending: str, now: float) -> Backups:
 
 
 def age_s(backups: Backups, now: float) -> float | None:
-    """Age of the newest backup in seconds; None where there is none. Infinite where its name is no time that there is."""
+    """Age of the newest backup in seconds; None where there is none. Infinite if its name is not a valid time."""
     try:
         return now - moment_of(backups.newest) if backups.newest else None
     except ValueError:
@@ -153,7 +153,7 @@ def is_whole_dump(last_line: str) -> bool:
 
 
 def unread(said: str) -> list[str]:
-    """What tar says of files that it could not read, the first few lines. A name may be gone by now: that is no fault."""
+    """The first few lines of tar about files that it could not read. A name may be gone by now: that is not a fault."""
     return [line for line in said.splitlines() if line and not line.endswith(_HARMLESS)][:_SHOWN]
 
 

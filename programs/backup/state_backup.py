@@ -2,8 +2,8 @@
 that pod only. `python3 -m programs.backup.state_backup`, as SlurmUser.
 
 slurmctld writes each file anew and renames it, so a copy of whole files can be restored like the state after a crash. When a
-copy fails, the program says so and tries again in a minute; it never ends by itself, for slurmctld's pod would count as broken. The Job of
-the database's backup fails when these grow old.
+copy fails, the program reports it and tries again in a minute. It never ends by itself, as slurmctld's pod would then count as broken. The
+Job of the database's backup fails when these grow old.
 """
 
 import os

@@ -1,5 +1,6 @@
-"""Before slurmctld starts: when its disk has no state and there are backups, takes a backup, as backup.restoreFrom says, or waits for that
-word. `python3 -m programs.backup.state_restore`, as SlurmUser.
+"""Restores slurmctld's state from the backup that backup.restoreFrom names, before slurmctld starts, if its disk has no state.
+
+If there are backups and the key is not set, it waits for that. `python3 -m programs.backup.state_restore`, as SlurmUser.
 
 An empty slurmctld would end every job that runs: none of them is known to it. State that is there is never touched; half a copy never
 counts.

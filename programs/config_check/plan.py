@@ -167,7 +167,7 @@ def _node_names(nodes: Iterable[Mapping[str, str]]) -> Iterable[str]:
             if key in node:
                 try:
                     yield from expand(node[key])
-                except HostlistError:  # slurmctld says so
+                except HostlistError:  # slurmctld reports it
                     continue
                 break
 

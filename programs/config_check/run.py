@@ -67,7 +67,7 @@ def _read(folder: Path, needs: Needs, daemons: Daemons) -> dict[str, Any]:
     if needs.jwt_key:
         make_key(Path(needs.jwt_key), needs.user, 32)
     conf, log = folder / "slurm.conf", WORK / "slurmctld.log"
-    # -v: its errors and the end of its start are in the log, whatever SlurmctldDebug says.
+    # -v: its errors and the end of its start are in the log, at any SlurmctldDebug.
     slurmctld = daemons.start(needs.user, log, "slurmctld", "-D", "-v", "-L", "/dev/null", env={"SLURM_CONF": str(conf)})
     try:
         is_over = wait(lambda: slurmctld.poll() is not None or UP in text_of(log) or is_stuck(text_of(log)), _READ_S)

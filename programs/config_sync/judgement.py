@@ -38,8 +38,10 @@ def read_going(declared: Declared) -> tuple[Reading, Going, list[str]]:
 
 
 def may_go_back(good: Path) -> bool:
-    """True if slurmctld may have an earlier copy again: it removes no node or partition, and changes the size of no node that may have
-    jobs."""
+    """True if slurmctld may have an earlier copy again.
+
+    That removes no node or partition, and changes the size of no node that may have jobs.
+    """
     try:
         reading, going, _ = read_going(read_declared(good))
         busy, _ = judge_sizes(good, reading)

@@ -14,7 +14,7 @@ _SHOWN = 5
 
 
 class ConfigError(ValueError):
-    """The files are none that slurmctld should be told of."""
+    """slurmctld must not get these files."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ class Going:
 
 
 def names_in(text: str, key: str) -> list[str]:
-    """The names on a key's lines of a slurm.conf, as they are written; DEFAULT is no name. Keys are case-insensitive."""
+    """The names on a key's lines of a slurm.conf, as they are written; DEFAULT does not count. Keys are case-insensitive."""
     values = re.findall(_LINE.format(key=key), text, re.IGNORECASE | re.MULTILINE)
     return [name for quoted, plain in values if (name := quoted or plain).lower() != "default"]
 
 
 def check_config(text: str) -> None:
-    """Raises ConfigError for a text that is no complete slurm.conf: taken as one, it would remove all nodes."""
+    """Raises ConfigError for a text that is not a complete slurm.conf: taken as one, it would remove all nodes."""
     for key in ("ClusterName", "NodeName", "PartitionName"):
         if not names_in(text, key):
             raise ConfigError(f"slurm.conf has no line {key}=; it is empty, cut or not Slurm's")

@@ -85,7 +85,7 @@ class Sync:
                 return self._give_back(files, good, why)
             self._hold("", frozenset())
             return self._refuse(files, f"slurmctld keeps the files it has: {why}")
-        # Where slurmctld runs with these files but for some sizes, what comes of another attempt is no news of the files.
+        # If slurmctld runs with these files but for some sizes, the result of another attempt says nothing about the files.
         is_taken = self._held_of == files
         try:
             reading = self._closing.close(version)
@@ -141,8 +141,8 @@ class Sync:
     def look(self) -> float | None:
         """Looks, if it is due, which slurmds have the files that slurmctld has taken, and has slurmctld tell them again if necessary.
 
-        Returns the seconds until the files are to be tried again: if slurmctld had to get the old ones, or a node that keeps its size is
-        free now.
+        Returns the seconds until the files are to be tried again. They are if slurmctld had to get the old ones, or if a node that keeps
+        its size is free now.
         """
         now = time.monotonic()
         if self._told is None or now < self._look_at:
@@ -303,7 +303,7 @@ def main() -> int:
     except OSError as error:
         sync.tell(f"nobody can ask how far the files are: port {ports.CONFIG_SYNC} cannot be used ({error})")
     began = time.monotonic()
-    # A change between slurmctld's start and ours would be missed: so the first version seen is told as well. It costs milliseconds.
+    # A change between slurmctld's start and ours would be missed: so slurmctld gets the first version seen as well, in milliseconds.
     applied = put_off = None
     again_at = 0.0
     while not ended:

@@ -1,6 +1,6 @@
 """Slurm as the sidecar uses it: readings, hostlists and the few writes. Thin: it decides nothing.
 
-Every call has a deadline. What cannot be read is a `SlurmError`, never an empty answer.
+Every call has a deadline. An answer that cannot be read is a `SlurmError`, never an empty answer.
 """
 
 import contextlib
@@ -134,7 +134,7 @@ def read_started(state: str, job: str = "") -> tuple[untold.Job, ...]:
 
 
 def read_known(jobs: Iterable[str]) -> frozenset[str]:
-    """The numbers of those jobs of which a node knows a step. squeue lists steps of which no node was told, too.
+    """The numbers of those jobs of which a node knows a step. squeue also lists steps that no node has heard of.
 
     Raises SlurmError, also if a node could not be asked, which sstat reports on standard error only.
     """

@@ -76,7 +76,7 @@ def find_silent(slurmds: Mapping[str, Slurmd], told: Told) -> list[str]:
 
 
 def find_lost(slurmds: Mapping[str, Slurmd], told: Told) -> list[str]:
-    """Nodes whose slurmd answered before, and is silent since it was told of the files."""
+    """Nodes whose slurmd answered before, and is silent since it was sent the files."""
     return [name for name in find_silent(slurmds, told) if name in told.answered]
 
 

@@ -1,7 +1,7 @@
 """Jobs that slurmctld gave nodes without telling any node, and what becomes of them (docs/explain/slurm-facts.md). Pure.
 
-Unknown is busy. A job is left alone unless it has waited for longer than its nodes' prologs may take, all its nodes answer, and none of
-them knows any step of it: a node that was told has at least the extern step by then.
+Unknown is busy. A job is left alone while its nodes' prologs may still run, or while a node does not answer or knows a step of it. After
+the prologs, a node that has heard of the job has at least the extern step.
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -23,7 +23,7 @@ class Job:
     """A job as slurmctld has it."""
 
     number: str
-    """Its own number, as sstat has it. That of one task of each array is the array's as well, and stands for all its tasks elsewhere."""
+    """Its own number, as sstat has it. One task of each array has the array's own number, which means all its tasks elsewhere."""
     id: str
     """As scontrol and scancel take this job and no other: 12, or 12_3."""
     is_running: bool

@@ -128,7 +128,7 @@ def merge(configured: Configured, directory: Accounts) -> Merged:
     lines = {
         "passwd": [f"{user.name}:x:{user.uid}:{user.gid}:{user.gecos}:{paths.HOMES}/{user.name}:{user.shell}" for user in users],
         "group": [f"{group.name}:x:{group.gid}:{','.join(name for name in group.members if name in names)}" for group in groups],
-        # `*` is no password and no lock: sshd refuses the keys of a locked account ("!").
+        # `*` is neither a password nor a lock: sshd refuses the keys of a locked account ("!").
         "shadow": [f"{user.name}:*:19000:0:99999:7:::" for user in users],
     }
     heads = {"passwd": configured.passwd, "group": configured.group, "shadow": configured.shadow}

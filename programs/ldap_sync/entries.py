@@ -118,8 +118,8 @@ def _name(entry: Entry, attribute: str, rules: Rules) -> str:
     name = values[0]
     if not is_name(name):
         raise _LeftOut(
-            f"{as_plain(name)} is no name here: lower-case letters, digits, dashes, underscores and single dots, first a letter, at most "
-            f"{LONGEST_NAME}"
+            f"{as_plain(name)} is not a valid name here: lower-case letters, digits, dashes, underscores and single dots, first a letter, "
+            f"at most {LONGEST_NAME}"
         )
     if name in rules.taken_names:
         raise _LeftOut(f"{name} is a name of the system")

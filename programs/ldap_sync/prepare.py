@@ -40,7 +40,7 @@ def take(folder: int, name: str, uid: int) -> int:
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
     except OSError as error:
-        raise Refused(f"`{name}` on storage.sharedRoot is no folder ({error.strerror}). Look who made it, and remove it.") from None
+        raise Refused(f"`{name}` on storage.sharedRoot is not a folder ({error.strerror}). Find out who made it, and remove it.") from None
     about = os.fstat(descriptor)
     if about.st_uid not in (0, uid):
         raise Refused(f"the folder `{name}` on storage.sharedRoot belongs to uid {about.st_uid}. Look who made it, and remove it.")

@@ -28,7 +28,7 @@ class Next(Enum):
     LEAVE = 1
     """It was told to end: the pod goes, once its sessions are over."""
     AGAIN = 2
-    """Sessions are processes of their own, and go on."""
+    """Sessions are processes of their own, and continue."""
     FAIL = 3
 
 

@@ -57,11 +57,11 @@ def plan_projects(wanted: list[Project], found: Mapping[str, Found], gids: Mappi
     for project in wanted:
         folder, gid = found.get(project.path), gids.get(project.group)
         if gid is None:
-            notes.append(f"{project.path} needs group {project.group}, which nobody knows here")
+            notes.append(f"{project.path} needs group {project.group}, which is unknown here")
         elif folder is None:
             makes.append(Make(project.path, gid))
         elif not folder.is_folder:
-            notes.append(f"{project.path} is no folder. Move it away, and the folder is made")
+            notes.append(f"{project.path} is not a folder. Move it away, and the folder is made")
         elif (folder.gid, folder.mode) != (gid, MODE):
             notes.append(
                 f"{project.path} was there before, with group {folder.gid} and mode {folder.mode:o}, and stays so. "

@@ -55,7 +55,7 @@ class Login:
         """Runs until the pod ends. Returns its exit code."""
         for keep in (self._keep_configuration, self._keep_state, self._keep_projects):
             threading.Thread(target=keep, daemon=True).start()
-        # sshd reads such a file as its user, and none that others could have written (StrictModes). What is given here comes before
+        # sshd reads such a file as its user, and none that others could have written (StrictModes). These options come before
         # sshd_config.
         keys = ["-o", "AuthorizedKeysFile=.ssh/authorized_keys"] if os.environ.get(variables.HOME_KEYS) else []
         code = self._keep_sshd(["/usr/sbin/sshd", "-D", "-e", *keys])
@@ -86,7 +86,7 @@ class Login:
                 case Next.FAIL:
                     return code
                 case Next.AGAIN:
-                    say(f"sshd ended with code {code}; open sessions go on, and it is started again in 1 s")
+                    say(f"sshd ended with code {code}; open sessions continue, and it is started again in 1 s")
                     self._pause(1)
         return code
 
@@ -107,8 +107,8 @@ class Login:
 
     def _keep_configuration(self) -> None:
         # In a session an admin can become user slurm, and sackd has the pod's own root. Nobody looks into a process that has a capability
-        # that the looker lacks, and sessions never have SETPCAP. (File mode 0711 does not help: a sackd that was started again was
-        # looked into all the same.) Where the pod itself lacks SETPCAP, no session can change its user.
+        # that the looker lacks, and sessions never have SETPCAP. (File mode 0711 does not help: a restarted sackd could still be
+        # inspected.) Where the pod itself lacks SETPCAP, no session can change its user.
         apart = (
             ["--inh-caps", "+setpcap", "--ambient-caps", "+setpcap"] if may_set_capabilities(Path("/proc/self/status").read_text()) else []
         )

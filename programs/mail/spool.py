@@ -79,7 +79,7 @@ class Spool:
                     file.unlink()
 
     def read(self, name: str) -> Waiting:
-        """Reads a mail. Raises OSError, and ValueError if the file is no mail."""
+        """Reads a mail. Raises OSError, and ValueError if the file is not a mail."""
         asked_at, subject, address, job = json.loads((self._folder / name).read_text())
         return Waiting(float(asked_at), str(subject), str(address), {str(key): str(value) for key, value in job.items()})
 

@@ -1,8 +1,8 @@
 """Whom to warn, and whom to requeue, for windows of maintenance. Pure.
 
 A warning is noted in the job's record before it is sent: killed in between, a job may miss it, and is never warned twice. A job is requeued
-only if an earlier reading shows that it was warned of the same window: so a window that nobody saw coming, such as one that starts at
-once, requeues nothing. A requeue is asked for again until the job is gone from its nodes.
+only if an earlier reading shows that it was warned of the same window. So a window that was not announced, such as one that starts at once,
+requeues nothing. A requeue is asked for again until the job is gone from its nodes.
 """
 
 import time
@@ -27,7 +27,7 @@ class Actions:
 
 
 def are_near(windows: Iterable[Window], now: float, policy: Policy) -> bool:
-    """True when jobs have to be read: a window is within the lead time, or goes on."""
+    """True when jobs have to be read: a window is within the lead time, or has begun."""
     return any(now < window.end and now >= window.start - policy.warn_before_s for window in windows)
 
 

@@ -20,7 +20,7 @@ from .slurm import Slurm
 
 INTERVAL_S = 15
 _FRESH_S = 10
-"""A reading that took longer tells of the past: the next round decides."""
+"""A reading that took longer shows the past: the next round decides."""
 
 
 def one_round(slurm: Slurm, policy: Policy, say: Callable[[str], None], clock: Callable[[], float] = time.time) -> None:

@@ -31,7 +31,7 @@ class Slurm:
             raise SlurmError(str(error)) from None
 
     def requeue(self, jobs: Iterable[str]) -> None:
-        """One that has ended is named in the SlurmError; the others are requeued."""
+        """Jobs that have ended are named in the SlurmError; the others are requeued."""
         for some in _parts(jobs):
             call("scontrol", "requeue", ",".join(some), timeout_s=_CALL_S)
 

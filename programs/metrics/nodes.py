@@ -35,7 +35,7 @@ def node_set_of(node: str) -> str:
 
 def node_metrics(text: str, checks: Checks, now: float, unknown_after_s: float = UNKNOWN_AFTER_S) -> list[Family]:
     """All families of nodes. Times are in seconds since 1970. Raises AnswerError, a ValueError, for other text."""
-    # A comment may have line breaks; what follows one is no line of a node.
+    # A comment may have line breaks; the text after a break is not a line of a node.
     text = "\n".join(line for line in text.splitlines() if line.startswith("NodeName=")) or text
     states, resources = read_states(text), read_resources(text)
     by_state: Counter[Values] = Counter()

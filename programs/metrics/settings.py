@@ -8,8 +8,10 @@ from typing import Any
 from slurm.retelling import UNKNOWN_AFTER_S
 
 Checks = Mapping[str, Mapping[str, str]]
-"""Node set to its health checks, each with the runs that renew its result: `interval`, `job`, or empty for a check that only runs before or
-after jobs and reports a pass once."""
+"""Node set to its health checks, each with the runs that renew its result: `interval` or `job`.
+
+It is empty for a check that only runs before or after jobs and reports a pass once.
+"""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ def missing_folders(declared: Iterable[Folder], present: Collection[str]) -> lis
 
 
 def missing_homes(passwd: str, present: Collection[str]) -> list[Home]:
-    """Users of a passwd file without a home. A line without a user and two numbers is no user."""
+    """Users of a passwd file without a home. A line without a user and two numbers does not count."""
     homes: list[Home] = []
     for line in passwd.splitlines():
         name, _, uid, gid, *_ = [*line.split(":"), "", "", "", ""]

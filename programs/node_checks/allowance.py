@@ -1,5 +1,5 @@
-"""How many nodes of a node set health checks may hold drained, all checks together: if more fail, what they share is broken, and jobs still
-start.
+"""How many nodes of a node set health checks may hold drained, all checks together. If more fail, something that they share is broken, and
+jobs still start.
 
 Pure, but for what an Allowance counts. Checks as jobs and the collector of checks beside jobs follow the same rule.
 """

@@ -1,7 +1,7 @@
 """Health checks beside users' jobs: slurmd runs this on its node, as HealthCheckProgram every minute, and as Prolog and Epilog of jobs.
 
 `python3 -m programs.node_checks.beside`, as root, with the checks as JSON on standard input (configs/render/health_checks.py). Exit code: 9
-if a prolog's check fails and the job may not start here, else 0: an outage of the checks themselves holds up no job.
+if a prolog's check fails and the job may not start here, else 0. An outage of the checks themselves holds up no job.
 """
 
 import json
@@ -23,7 +23,7 @@ REFUSED = 9
 _CONTEXTS = {"prolog_slurmd": "prolog", "epilog_slurmd": "epilog"}
 """By what slurmd calls them in SLURM_SCRIPT_CONTEXT; a HealthCheckProgram has no such variable."""
 _TOLD = "/run/slurm/slipway-checks.json"
-"""What the collector was told last, so that it hears news only."""
+"""The last report to the collector, so that later ones have changes only."""
 _PACKAGE = __package__
 
 
@@ -43,8 +43,11 @@ def by_state(checks: "list[dict[str, Any]]", state: str, told: "dict[str, Any]")
 
 
 def is_news(results: "list[dict[str, Any]]", told: "dict[str, Any]", context: str, now: float) -> bool:
-    """True if the collector has to hear of these results: each failure, at every look, as more nodes may be drained by then, and each pass
-    that a failure needs to end."""
+    """True if the collector has to hear of these results.
+
+    It has to hear of each pass that a failure needs to end. It has to hear of each failure at every look, as more nodes may be drained by
+    then.
+    """
     held = told.get("held", ())
     if any(outcome["result"] == "passed" and outcome["check"] in held for outcome in results):
         return True
@@ -72,7 +75,7 @@ def could_not_run(code: int, errors: str) -> str:
 
 
 def run_checks(checks: "list[dict[str, Any]]") -> "list[dict[str, Any]]":
-    """Runs the checks at once. One that is late is killed and not waited for: it may hang in the kernel."""
+    """Runs the checks at once. A late check is killed and not waited for: it may hang in the kernel."""
     if len(checks) > 1:
         # What nearly all of them import: once here, not once in each. It is half of their processor time.
         import dataclasses  # noqa: F401 # pyright: ignore[reportUnusedImport]

@@ -49,9 +49,12 @@ _BOUNDS = Bounds(clients=2048, per_address=32, answer_s=ANSWER_S + 10, request_b
 _UNSEALED_AT_ONCE = 8
 """Credentials that munged opens."""
 _SETTLES_S = 1.0
-"""So long after a failure was noted it is looked for again: a check that runs as a job may have overwritten it."""
+"""Seconds after which a noted failure is looked for again: a check that runs as a job may have overwritten it."""
 _TELLS_S, _MOST_TELLS = 1.0, 15
-"""Slurm takes no comment on a job whose batch script has ended already while it takes the job back: so each is tried again, so often."""
+"""Seconds between tries to comment on a job, and the most tries.
+
+Slurm takes no comment on a job whose batch script has ended already while it takes the job back.
+"""
 
 
 class Reply(NamedTuple):
@@ -60,7 +63,7 @@ class Reply(NamedTuple):
     refused: tuple[str, ...]
     """The checks for which the report's job may not start."""
     held: tuple[str, ...]
-    """The checks whose failure stays noted until they have passed more often: the node tells of the next pass, too."""
+    """The checks whose failure stays noted until they have passed more often: the node reports the next pass, too."""
 
 
 Answer = Future[Reply]
@@ -116,7 +119,7 @@ class Collector:
         self._told_again: dict[str, set[str]] = {}
         """By node the checks whose results get a younger time."""
         self._renewal: tuple[float, str] = (0, "")
-        """When they get it, and the time: when the first of them was told."""
+        """When they get it, and the time: when the first of them was reported."""
         self.notes = True
         """False after a round of which nothing was noted, as Slurm did not answer."""
 
@@ -262,7 +265,7 @@ def listener(
         waiting.put(report, answer)
         noted = asyncio.wrap_future(answer)
         noted.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody hears it where the node has gone
-        # Shielded, as the report is noted all the same.
+        # Shielded, as the report is noted even after this deadline.
         return await asyncio.wait_for(asyncio.shield(noted), ANSWER_S)
 
     async def serve(head: bytes, _: bytes, address: str) -> bytes:

@@ -42,7 +42,7 @@ _MOST_JOBS = 64
 
 
 class ReportError(ValueError):
-    """The text is no report."""
+    """The text is not a report."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ class Found:
     max_drained: int
     """Nodes of this set that checks may hold drained at once, for this one to drain another."""
     passes: int = 1
-    """So many times in a row the check has to pass before a failure ends."""
+    """How many times in a row the check has to pass before a failure ends."""
     driver: Driver | None = None
     """The driver of the node's GPUs, where the check has met it."""
     wish: Wish = "drain"
-    """What a failure asks for: with `none` it drains nobody, and holds up no job."""
+    """What a failure asks for: with `none` it drains no node, and holds up no job."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Plan:
     unnoted: tuple[str, ...] = ()
     """Nodes whose `Extra` is somebody else's text."""
     told_again: tuple[tuple[str, str], ...] = ()
-    """Node and check of each result that is no news, and whose time is old."""
+    """Node and check of each result that has not changed, and whose time is old."""
 
 
 def read_report(text: bytes) -> Report:
@@ -124,7 +124,7 @@ def plan_collect(reports: Sequence[Report], nodes: Mapping[str, Node], others: M
     """What becomes of reports that came together. `nodes` are those of the reports, `others` all nodes, both by name; `at` is when they
     were read, RFC 3339 in UTC.
 
-    What Slurm already has is not written again.
+    A text that Slurm already has is not written again.
     """
     results = {name: read_results(node.extra) for name, node in nodes.items()}
     extras = {name: node.extra for name, node in nodes.items()}

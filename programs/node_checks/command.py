@@ -17,12 +17,12 @@ from .vendor import CannotRunError, refuse_changeable
 
 _LONGEST = 200
 _MOST_BYTES = 65536
-"""So much of what it has printed last is kept."""
+"""Bytes that are kept of the end of its output."""
 _REST_S = 1.0
-"""So long after its end what it has printed is still read. A process that it has left running may keep the pipes open."""
+"""Seconds for which its output is still read after its end. A process that it has left running may keep the pipes open."""
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _TOLD = ("SLURM_JOB_ID", "SLURM_JOB_UID", "SLURM_JOB_GPUS")
-"""What a command in a prolog or epilog is told of the job. All else there may be its user's."""
+"""The job's variables that a command in a prolog or epilog gets. All others there may be its user's."""
 
 
 def judge(code: int, output: str, errors: str, settings: dict[str, Any]) -> tuple[str, str]:

@@ -4,7 +4,7 @@ import ctypes
 
 
 class CredentialError(ValueError):
-    """The text is no credential that this cluster's munged has made for us, or it is too old, or was used before."""
+    """The text is not a credential that this cluster's munged has made for us, or it is too old, or was used before."""
 
 
 class Munge:

@@ -1,7 +1,7 @@
 """Health check of GPUs by NVIDIA's own diagnostics: `dcgmi diag`, at one of its levels. Runs on the node.
 
 Settings: `level` (1 to 4), `command`. If no host engine answers on the node, the check starts one on a socket of its own. It runs as
-Slurm's user, so DCGM skips tests that need root. Warnings and skipped tests are no failure.
+Slurm's user, so DCGM skips tests that need root. Warnings and skipped tests are not failures.
 """
 
 import contextlib

@@ -1,5 +1,5 @@
-"""Health check of a node's GPUs: as many as declared, none broken, hot or held back, and beside jobs none used by a process of no job. Runs
-on the node; standard library only.
+"""Health check of a node's GPUs: as many as declared, and none broken, hot or held back. Beside jobs, none is used by a process of no job.
+Runs on the node; standard library only.
 
 Settings: `vendor`, `count`, `simulated`, limits, `otherDrivers` (nodes of the set that may be drained for another driver),
 `maxIdleMemoryMiB` (0 beside jobs). Without `nvidia-smi` or `amd-smi`, a right count is unknown, not passed. What a GPU or its driver does
@@ -49,7 +49,7 @@ _FAULTS = (8, 9, 10, 14, 15)
 _LOAD_PERCENT = 10
 """An idle GPU may use less of its PCIe link than it can. Source: nvidia-smi(1), "GPU Link information"."""
 _AMD_VIOLATIONS = ("prochot", "socket_thermal", "vr_thermal", "hbm_thermal")
-"""AMD's words for being held back by heat; `ppt` is the power limit, which work reaches as a rule."""
+"""AMD's words for being held back by heat; `ppt` is the power limit, which work usually reaches."""
 _AMD_MODULE = Path("/sys/module/amdgpu")
 
 
@@ -83,8 +83,10 @@ class State:
 
 
 def judge(devices: int, states: list[State] | None, settings: dict[str, Any], strangers: list[str] | None = None) -> tuple[str, str]:
-    """The result, and what was found, from the number of device files, the states if they could be read, and processes that belong to no
-    job; every fault is named."""
+    """The result, and what was found: every fault is named.
+
+    It follows from the number of device files, the states if they could be read, and the processes that belong to no job.
+    """
     wanted = settings["count"]
     faults: list[str] = []
     if devices != wanted:
@@ -262,7 +264,7 @@ def ask_strangers(vendor: str, proc: Path) -> list[str]:
 
 
 def amd_driver(module: Path) -> str:
-    """The version of AMD's driver, from sysfs. The kernel's own has the version of the kernel, as `amd-smi static --driver` says, too."""
+    """The version of AMD's driver, from sysfs. The kernel's own has the version of the kernel, as `amd-smi static --driver` prints it."""
     version = module / "version"
     return version.read_text().strip() if version.exists() else os.uname().release
 

@@ -1,8 +1,8 @@
 """Processes on NVIDIA's GPUs that belong to no job. Runs on the node, for gpu.py; standard library only.
 
-A process counts if nvidia-smi lists it, /proc here has it with a GPU open, no step of Slurm's has it in its cgroup, and it is no program of
-the driver's own. Current drivers list processes by their numbers here, and omit those that are not visible here. Older drivers list the
-machine's numbers of processes, which mean nothing in a pod (_gpuConvertPid in NVIDIA's open kernel modules).
+A process counts if nvidia-smi lists it, /proc here has it with a GPU open, and no step of Slurm's has it in its cgroup. The driver's own
+programs do not count. Current drivers list processes by their numbers here, and omit those that are not visible here. Older drivers list
+the machine's numbers of processes, which mean nothing in a pod (_gpuConvertPid in NVIDIA's open kernel modules).
 """
 
 import re
@@ -16,7 +16,7 @@ _DRIVERS = re.compile(r"nvidia-(persistenced|smi|cuda-mps-\w+)|nv-(hostengine|fa
 """Programs of the driver and of DCGM, by the names of their files."""
 _DEVICE = re.compile(r"/dev/nvidia\d+")
 _NAMED = 3
-"""So many processes are named."""
+"""The most processes that a message names."""
 
 
 def read_processes(text: str) -> dict[int, str]:

@@ -52,7 +52,7 @@ class Tests:
         self._program = Path(__file__).with_name(f"{spec.check}.py")
         target = next(iter(spec.targets.values()))
         self._settings, self._gpus = {**target.settings}, target.gpus
-        # An all-reduce over MPI is slower than a ping-pong, so its limits say nothing of pairs. NCCL's pairs have an all-reduce, too.
+        # An all-reduce over MPI is slower than a ping-pong, so its limits do not hold for pairs. NCCL's pairs have an all-reduce, too.
         self._limits = self._settings | (_LIMITS if spec.per == "set" else {})
         self.results: dict[Pair, str] = {}
         self.words: dict[Pair, str] = {}

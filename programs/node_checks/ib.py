@@ -43,7 +43,7 @@ class Test:
     port: str
     """The device and its port, `mlx5_0/1`."""
     rate_gbps: float
-    """That of the slower end."""
+    """The rate of the slower end."""
     gbps: "float | None"
     said: str = ""
     """Why there is no figure."""

@@ -1,8 +1,8 @@
 """Health check of the kernel's log: faults of GPUs, memory, disks, links and file systems. Runs on the node, beside jobs; standard library
 only.
 
-Settings: `maxAgeS` (0: since the machine started), a limit for each kind of fault, `xids` and `ignoredXids` (added to those below, or taken
-from them), and `patterns` of the user's, by name. A job may end with an Xid, or be killed at its own memory limit: neither is a fault of
+Settings: `maxAgeS` (0: since the machine started), a limit for each kind of fault, and `patterns` of the user's, by name. `xids` are added
+to those below, and `ignoredXids` taken from them. A job may end with an Xid, or be killed at its own memory limit: neither is a fault of
 the node. Users choose words of the log, too (names of processes, files and interfaces, mount options): these prove nothing.
 """
 
@@ -49,14 +49,17 @@ XIDS = {
     171: "uncorrectable DRAM error",
     172: "uncorrectable SRAM error",
 }
-"""The Xids for which a GPU has to be reset, its machine rebooted or its board looked at: those are faults of the node. All others are a
-job's own (13, 31, 43, 45, 69, 94), tell of what the driver has mended (63, 92), or come with one of these. NVIDIA wants a reset for 109,
-too; a job's endless kernel causes it, so it is left out. Source: NVIDIA, "Analyzing Xid Errors with the Xid Catalog", immediate action."""
+"""The Xids for which a GPU has to be reset, its machine rebooted or its board looked at: those are faults of the node.
+
+All others are a job's own (13, 31, 43, 45, 69, 94), report repairs by the driver (63, 92), or come with one of these. NVIDIA wants a reset
+for 109, too; a job's endless kernel causes it, so it is left out. Source: NVIDIA, "Analyzing Xid Errors with the Xid Catalog", immediate
+action.
+"""
 _NVLINK_XIDS = range(144, 151)
 """NVLink of Blackwell: faults where the line says `Fatal`. Source: as above, "XID 144-150 Decode"."""
 _XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-f:.]+)\): (\d+)(.*)")
 _RECOVERY = re.compile(r"GPU recovery action changed from .* to 0x[0-9a-f]+ \((.*(?:Reset|Reboot).*)\)")
-"""Xid 154: the driver says what the GPU needs."""
+"""Xid 154: the driver names the action that the GPU needs."""
 
 _DISK = r"(?!fd|sr|loop|nbd|ram|zram)[\w!-]+"
 """A disk; an image file or a floppy is none."""
@@ -92,16 +95,21 @@ _OF_A_PROCESS = re.compile(
     r"| uses obsolete | is using a deprecated "
     r"|: renamed from |: port \d+\(|: topology change |: (?:entered|left) (?:promiscuous|allmulticast) mode)"
 )
-"""Lines that begin with a name that a user chose, of a process or a network interface: a crash, as `NAME[123]: segfault at`, which ends
-with the name of a file, a request for memory, or a bridge in a user's own network. Source: Linux, the printk that begin with `%s` and
-`current->comm`; for interfaces, lines of 6.18 on bridges and cables of a plain user."""
+"""Lines that begin with a name that a user chose, of a process or a network interface.
+
+They are of a crash, as `NAME[123]: segfault at`, which ends with the name of a file. Others are of a request for memory, or of a bridge in
+a user's own network. Source: Linux, the printk that begin with `%s` and `current->comm`. For interfaces: lines of 6.18 on bridges and
+cables of a plain user.
+"""
 _CHOSEN = re.compile(
     r"(?<=, name=)(?:\\x[0-9a-f]{2}|[^\\]){0,15}(?=, )"
     r"""|(?:(?<=[ =(])(?<!pid=)['"`]|(?<=Comm: )|(?<=comm )|(?<=comm=)|(?<=task=)|(?<= process )\d+ \(|(?<=s! \[)|(?<=INFO: task )"""
     r"|(?<=^device )|(?<=NETDEV_CHANGE\): )|(?<=NETDEV_UP\): )).*"
 )
-"""Where a line tells a name that a user chose, or the text of an option: the name in a line of NVIDIA's driver, and else the rest of the
-line, as of `Killed process 7 (NAME)`."""
+"""The part of a line that a user chose: a name, or the text of an option.
+
+In a line of NVIDIA's driver it is the name only; in all others the rest of the line, as of `Killed process 7 (NAME)`.
+"""
 _HINTS = ("NVRM", "nvidia-", "amdgpu", "EDAC", "emory", "Hardware Error", "AER", "mlx5_", "nvme", "error", "md/", "EXT4", "XFS", "BTRFS")
 _STARTS = re.compile("|".join([*_HINTS, "INFO: task", "ink is "]))
 """Most lines have none of these, and are looked at no further."""
@@ -129,7 +137,7 @@ class Line:
 
 
 def fault_of(text: str, settings: dict[str, Any]) -> tuple[str, str] | None:
-    """The limit that counts the line, and its text; None for a line that is no fault of the node."""
+    """The limit that counts the line, and its text; None for a line that shows no fault of the node."""
     if _STARTS.search(text) is None or _OF_A_PROCESS.match(text):
         return None
     if xid := _XID.match(text):

@@ -20,12 +20,15 @@ _REQUEUE_S = 125
 _CLOSED = frozenset({"DRAIN", "DOWN", "FAIL", "NOT_RESPONDING"})
 
 Free = Literal["release", "start", "wait", ""]
-"""What gives a job its place back: the end of a hold, or of the wait after a requeue; `wait` while Slurm still takes it back, or takes it
-for running, as it may not have heard of the failure; empty for a job that has ended, or waits for something else."""
+"""What gives a job its place back: the end of a hold (`release`), or of the wait after a requeue (`start`).
+
+It is `wait` while Slurm still takes the job back, or takes it for running, as Slurm may not have heard of the failure. It is empty for a
+job that has ended, or waits for something else.
+"""
 
 
 def read_launch(row: str) -> Outcome | None:
-    """The outcome of a test job, from its state and start as squeue prints them; None while it goes on.
+    """The outcome of a test job, from its state and start as squeue prints them; None until it has ended.
 
     slurmd cancels a job that it could not start, as the job may not be requeued. A job that slurmd refuses is FAILED (measured on 26.05).
     """

@@ -32,8 +32,10 @@ _TEST_S = 30
 _PARALLEL = 8
 _MOST_WAITING = 1024
 _PASSED_FOR_S, _MOST_PASSED_FOR_S = 30.0, 120.0
-"""So long a test that passed counts, and twice as long the next one soon after: a user whose jobs fail by themselves, or who writes
-slurmd's words into its log, has no node reserved again and again."""
+"""Seconds for which a test that passed counts, and the most. The next test soon after counts twice as long.
+
+So a user cannot have a node reserved again and again by jobs that fail by themselves, or by writing slurmd's words into its log.
+"""
 _PAUSE_S = 1.0
 _MOST_RETURNS = 7
 """Looks at jobs that Slurm is requeueing, 127 s in all: a slow epilog holds a job up. Later, Slurm starts those that it does not hold."""

@@ -26,9 +26,9 @@ class Measured:
     latency_us: float
     """0 where the test does not look at it."""
     is_wrong: bool = False
-    """What arrived is not what was sent."""
+    """The data that arrived differ from the data that were sent."""
     unit: str = "MB/s"
-    """That of the bandwidth."""
+    """The unit of the bandwidth."""
 
     def __str__(self) -> str:
         latency = f", {self.latency_us:.4g} us" if self.latency_us else ""

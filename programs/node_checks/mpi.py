@@ -24,8 +24,8 @@ def pace(took_s: float, seconds: float, most: int = 1000) -> int:
 
 
 def figures(test: str, size: int, message: int, round_s: float, small_s: float) -> "dict[str, Any]":
-    """MB/s and us from the time of a round with the message, and of one with 8 bytes. A round of ping-pong is there and back; that of an
-    all-reduce counts as bus bandwidth, 2 (n - 1) / n of the message, as nccl-tests do (PERFORMANCE.md there)."""
+    """MB/s and us from the time of a round with the message, and of one with 8 bytes. A round of ping-pong is there and back. A
+    round of an all-reduce counts as bus bandwidth, 2 (n - 1) / n of the message, as in nccl-tests (PERFORMANCE.md there)."""
     if test == "ping-pong":
         return {"bandwidthMBs": round(2 * message / round_s / 1e6, 3), "latencyUs": round(small_s / 2 * 1e6, 1)}
     return {"bandwidthMBs": round(2 * (size - 1) / size * message / round_s / 1e6, 3), "latencyUs": round(small_s * 1e6, 1)}

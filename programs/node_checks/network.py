@@ -1,9 +1,9 @@
-"""Health check of InfiniBand, RoCE and EFA ports, and of Ethernet bonds: they are up, as fast as the others of their kind, and their errors
+"""Health check of InfiniBand, RoCE and EFA ports, and of Ethernet bonds. They are up, as fast as the others of their kind, and their errors
 do not grow. Runs on the node; standard library only.
 
-Settings: `minPorts`, `maxPortsDown`, `minRateGbps` (0: that of the fastest card of the same model), a limit for each error counter of one
-port within `windowS`, `efaDevices` (as the catalogue has them), `minBondPorts` and `maxBondPortsDown` of each bond. Earlier counters are
-kept beside slurmd: a check that may not write there, such as one that runs as a job, does not judge growth.
+Settings: `minPorts`, `maxPortsDown`, `minRateGbps` (0: that of the fastest card of the same model), and `efaDevices` (as the catalogue has
+them). There is a limit for each error counter of one port within `windowS`. `minBondPorts` and `maxBondPortsDown` are of each bond. Earlier
+counters are kept beside slurmd: a check that may not write there, such as one that runs as a job, does not judge growth.
 """
 
 import json
@@ -31,8 +31,8 @@ _EFA = {
     "impaired_remote_conn_events": "maxRemoteFaults",
     "unresponsive_remote_events": "maxRemoteFaults",
 }
-"""Packets that came and were dropped; time-outs that changed the path; connections that got slow or silent, as they also do where the other
-node dies. Source: Linux, drivers/infiniband/hw/efa/efa_verbs.c; AWS, "Monitor an Elastic Fabric Adapter"."""
+"""Packets that came and were dropped; time-outs that changed the path; connections that got slow or silent. A connection also gets silent
+if the other node dies. Source: Linux, drivers/infiniband/hw/efa/efa_verbs.c; AWS, "Monitor an Elastic Fabric Adapter"."""
 _LIMITS = {**_COUNTERS, **_ROCE, **_EFA}
 _MAY_BE_NONE = frozenset({*_ROCE.values(), *_EFA.values()} - {"maxIcrcErrors"})
 """The limits of which 0 is none."""

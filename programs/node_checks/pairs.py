@@ -4,9 +4,9 @@ The first rounds are a round-robin tournament: all nodes at once, in disjoint pa
 nodes, another one each time. A pass proves both nodes. PROOF such failures without a single pass are a node at fault. A failing pair of
 good nodes is a link at fault. All else stays unknown.
 
-If n nodes have at most (n - 4) / 5 faults, and no good node has as many as PROOF links at fault, all nodes at fault are named within
-`rounds_needed` rounds, and each link that a round tests. With that many links, a good node could be named; however many nodes are at fault,
-none is.
+Suppose that n nodes have at most (n - 4) / 5 faults, and that no good node has as many as PROOF links at fault. Then all nodes at fault are
+named within `rounds_needed` rounds. So is each link at fault that a round tests. With PROOF such links, a good node could be named. However
+many nodes are at fault, no good node is named for that.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

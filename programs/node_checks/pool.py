@@ -1,7 +1,7 @@
 """The check of a node pool at deployment: are there enough Kubernetes nodes of it, ready, with their GPUs?
 
-Runs in a Job with the standard library only; its argument is in pool_settings.py. Ends with 1 and one line that says what is missing,
-which Kubernetes keeps as the pod's termination message.
+Runs in a Job with the standard library only; its argument is in pool_settings.py. If something is missing, it ends with 1 and a
+line about that, which Kubernetes keeps as the pod's termination message.
 """
 
 import json

@@ -2,7 +2,7 @@
 library only.
 
 Settings: `maxStuck`, `stuckS`. A process counts if it is in state D at every look, a second apart, for `stuckS` seconds, and has not run
-meanwhile. One that waits for another process of its own user is no fault of the node.
+meanwhile. A process that waits for another one of its own user shows no fault of the node.
 """
 
 import json
@@ -15,16 +15,18 @@ from pathlib import Path
 from typing import Any
 
 _NAMED = 3
-"""So many processes are named."""
+"""The most processes that a message names."""
 _OWN_DOING = (
     *("kernel_clone", "_do_fork", "do_fork", "wait_for_vfork_done"),
     *("seccomp_do_user_notification", "__seccomp_filter"),
     *("coredump_task_exit", "exit_mm", "do_exit", "do_coredump", "vfs_coredump"),
     *("de_thread", "handle_userfault"),
 )
-"""Functions of the kernel in which a process waits for what its user decides: for a child of vfork, an answer of seccomp's, the core of
-another thread to be written, other threads to end, or a page of userfaultfd. Source: Linux, kernel/fork.c, seccomp.c, exit.c, fs/exec.c,
-fs/coredump.c, fs/userfaultfd.c."""
+"""Functions of the kernel in which a process waits for something that its user decides.
+
+It waits for a child of vfork, seccomp's answer, another thread's core, the end of other threads, or a page of userfaultfd. Source: Linux,
+kernel/fork.c, seccomp.c, exit.c, fs/exec.c, fs/coredump.c, fs/userfaultfd.c.
+"""
 _FUSE = ("request_wait_answer", "fuse_", "__fuse_")
 """In these it waits for a file system in user space, which may be the site's or the user's."""
 _UNKNOWN = ("", "0")

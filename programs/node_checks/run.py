@@ -65,15 +65,17 @@ OTHERS_S = 120
 """Seconds that a check waits for the jobs of other checks on a node. Schedules often name the same minute."""
 PAUSE_S = 1.0
 _REFUSALS = 3
-"""Times that Slurm may refuse a check on a node that is idle right afterwards. Then the node is told as unknown."""
+"""Times that Slurm may refuse a check on a node that is idle right afterwards. Then the node is reported as unknown."""
 _LAUNCH_TRIES = 8
-"""So often it is looked for whether the node is at fault where a job of the check has ended before it had begun (launches.py)."""
+"""The most looks whether the node is at fault, if a job of the check ended before it began (launches.py)."""
 _MOST_WRITES, _MOST_TEXTS = 5, 50
-"""Nodes are read again after this many texts (one call of about 20 ms each): a text that is written long after its reading may hide what
-another check has found meanwhile."""
+"""Nodes are read again after this many texts (one call of about 20 ms each). A text that is written long after its reading may hide a
+failure that another check has found meanwhile."""
 _SETTLES_S, _SETTLES_PER_NODE_S = 1.0, 0.004
-"""So long after a failure was noted it is looked for again: another check that had read all nodes before may have overwritten it. Reading
-1,000 nodes takes 1.3 s (measured on 26.05)."""
+"""Seconds after which a noted failure is looked for again: another check that had read all nodes before may have overwritten it.
+
+Reading 1,000 nodes takes 1.3 s (measured on 26.05).
+"""
 _ENDS_S = 25
 """A run that is ended has so long to put things back, of the 30 s that Kubernetes gives a pod."""
 _NO_ROOM = "the node's Extra in Slurm is somebody else's text, so an administrator has to lift this drain"
@@ -292,8 +294,8 @@ def budget_of(spec: Spec, slurm: Slurm) -> Budget:
 
 
 def end_on_signal(slurm: Slurm) -> None:
-    """Has SIGTERM end this run: jobs of checks end, drains and reservations are put back, and no further node is begun. What hangs is left
-    behind, which is safe at any point: the next run finishes it."""
+    """Has SIGTERM end this run: jobs of checks end, drains and reservations are put back, and no further node is begun. A job, drain or
+    reservation whose end hangs is left behind. That is safe at any point: the next run finishes it."""
 
     def end_at_once(_number: int, _frame: FrameType | None) -> None:
         os._exit(128 + signal.SIGTERM)

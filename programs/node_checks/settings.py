@@ -40,7 +40,7 @@ class CheckSpec:
     """What is broken where it fails."""
     node_sets: tuple[CheckedSet, ...]
     wish: Wish = "drain"
-    """What a failure asks for: with `none` it drains nobody."""
+    """What a failure asks for: with `none` it drains no node."""
     per: str = "node"
     """`node`, `pair` or `set`: how many nodes a job looks at. See groups.py."""
     after: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
 """Health check of leftovers in memory: files in /dev/shm of users who have no process on the node any more. Runs on the node; standard
 library only.
 
-Settings: `maxLeftoverMiB`, `leastUser` (the lowest number of a person), and `accounts` (numbers that are no person's). It looks at the
-pod's /dev/shm: jobs in the shared root have their own.
+Settings: `maxLeftoverMiB`, `leastUser` (the lowest number of a person), and `accounts` (numbers that do not belong to a person). It looks
+at the pod's /dev/shm: jobs in the shared root have their own.
 """
 
 import json

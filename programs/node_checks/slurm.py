@@ -183,7 +183,7 @@ class Slurm:
     ) -> Outcome:
         """Runs a check's program on a node as a job that has the node for itself, or says why it did not start.
 
-        Exclusive, so that a node that got a job meanwhile is skipped instead of shared; at top priority and immediate, so that it never
+        Exclusive, so that a node that got a job meanwhile is skipped instead of shared. At top priority and immediate, so that it never
         waits in the queue. The program travels on standard input: workers need no copy of it.
         """
         options = ["--mpi=none", *_gres(gpus)]
@@ -318,8 +318,11 @@ class Slurm:
         return subprocess.CompletedProcess(command, srun.returncode, output, errors)
 
     def _end(self, check: str, nodes: Sequence[Node], since: str) -> str:
-        """How the job of a silent srun ended: srun prints nothing if a job goes before its step has begun, as by preemption, or starts just
-        as srun gives up (26.05: exit code 1). Empty if nothing is known. `since` is as Slurm writes times."""
+        """How the job of a silent srun ended; empty if that is not known. `since` is as Slurm writes times.
+
+        srun prints nothing if a job ends before its step has begun, as by preemption. It prints nothing either if the job starts just as
+        srun gives up (26.05: exit code 1).
+        """
         query = ("--noheader", "--all", "--states=all", f"--nodelist={','.join(node.name for node in nodes)}", f"--name={_JOB}{check}")
         end = time.monotonic() + _ENDS_S
         while True:
@@ -335,8 +338,8 @@ def _gres(gpus: int) -> list[str]:
 
 
 def shared_partition(nodes: Sequence[Node]) -> str:
-    """The partition of a check's job on these nodes: that of the checks if all nodes are in it, else the first that has all; empty for
-    none."""
+    """The partition of a check's job on these nodes: that of the checks if all nodes are in it, else the first that has all. Empty if
+    there is none."""
     is_theirs = all(CHECKS_PARTITION in node.partitions for node in nodes)
     return CHECKS_PARTITION if is_theirs else users_partition(nodes)
 
@@ -350,7 +353,7 @@ def users_partition(nodes: Sequence[Node]) -> str:
 def read_outcome(code: int, output: str, errors: str, timeout_s: int) -> Outcome:
     """What a check's job reported. Without a report: unknown, or busy if Slurm did not start it."""
     if answer := read_answer(code, output):
-        # Skipped is a node that no job could start on: one that has nothing to look at has been looked at, and nothing is known of it.
+        # SKIPPED is for a node that no job could start on. A node with nothing to look at was looked at, and its result is unknown.
         return Outcome(UNKNOWN if answer[0] == SKIPPED else answer[0], answer[1], driver=driver_of(answer[2]))
     if any(phrase in errors for phrase in _PREEMPTED_WORDS):
         return PREEMPTED
@@ -387,7 +390,7 @@ def _reservation(line: str) -> Reservation | None:
 
 
 def _age_s(since: str) -> float:
-    """Seconds since a local time of scontrol's; 0 if it is no time, such as `Unknown`."""
+    """Seconds since a local time of scontrol's; 0 if it is not a time, such as `Unknown`."""
     try:
         return max(0.0, time.time() - time.mktime(time.strptime(since, "%Y-%m-%dT%H:%M:%S")))
     except (ValueError, OverflowError):

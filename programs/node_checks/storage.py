@@ -1,7 +1,7 @@
 """Health check of storage: writes a file with fsync and reads it again, in each folder. Runs on the node; standard library only.
 
-Settings: `paths`, `sizeMiB`, `minWriteMBs`, `minReadMBs`, `maxFsyncMs`. The file is dropped from the page cache before it is read, as far
-as the kernel does. A folder that is missing, full or read-only is unknown: the checks `mounts` and `disk` judge that. Data that come back
+Settings: `paths`, `sizeMiB`, `minWriteMBs`, `minReadMBs`, `maxFsyncMs`. Before the file is read, the kernel is asked to drop it from the
+page cache. A folder that is missing, full or read-only is unknown: the checks `mounts` and `disk` judge that. Data that come back
 changed are a failure, whatever the limits.
 """
 
@@ -27,7 +27,7 @@ class Speed:
     fsync_ms: float
     """The median of small writes with fsync."""
     is_changed: bool = False
-    """What was read is not what was written."""
+    """The data that were read differ from the data that were written."""
 
 
 def judge(speeds: "list[Speed]", settings: "dict[str, Any]") -> "tuple[str, str]":

@@ -1,7 +1,7 @@
 """Updates of many nodes as lines for one scontrol, which reads commands from its standard input. Pure.
 
-scontrol cuts a line at spaces outside of quotes, single or double, knows no backslash, and takes the quotes off a reason only (measured on
-26.05).
+scontrol cuts a line at spaces outside of quotes, single or double. It knows no backslash, and takes the quotes off a reason only (measured
+on 26.05).
 """
 
 import re

@@ -62,14 +62,14 @@ def hardware_fault(text: str) -> str:
 
 
 def changeable(path: Path, trusted: "set[int]") -> str:
-    """Who else could change the program: a fault of the file, of a link to it, or of a folder on the way; empty if only `trusted` users
+    """Who else could change the program: a fault of the file, of a link to it, or of a folder on the way. Empty if only `trusted` users
     can. Raises OSError."""
     real = path.resolve(strict=True)
     for part in reversed(_way(path)):
         facts = part.lstat()
         if facts.st_uid not in trusted:
             return f"{part} belongs to user {facts.st_uid}, who could change it"
-        # The mode of a link says nothing. A folder with S_ISVTX is one such as /tmp, where nobody replaces files of others.
+        # The mode of a link does not matter. A folder with S_ISVTX is one such as /tmp, where nobody replaces files of others.
         is_safe = stat.S_ISLNK(facts.st_mode) or (part != real and facts.st_mode & stat.S_ISVTX)
         if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not is_safe:
             return f"{part} can be changed by others"

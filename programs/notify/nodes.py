@@ -1,7 +1,7 @@
 """Finds nodes that go out of service or come back, from sinfo, with the cause. Pure.
 
-A node is reported after two readings in a row, so that a worker's restart is no news; nor is a cause that ends by itself (`_PASSING`). A
-node is back when it takes jobs. A node that is no longer listed is forgotten.
+A node is reported after two readings in a row, so that a worker's restart is not reported. A cause that ends by itself (`_PASSING`) is not
+reported either. A node is back when it takes jobs. A node that is no longer listed is forgotten.
 """
 
 from collections.abc import Iterable, Mapping
@@ -72,7 +72,7 @@ def read_nodes(text: str, between: str) -> Reading:
     """Reads sinfo's rows. Raises AnswerError for a text that has other content, or no rows: a cluster has nodes."""
     *values, trailing = text.split(between)
     if trailing.strip() or not values or len(values) % len(FIELDS):
-        raise AnswerError(f"sinfo's answer has {len(values)} values and {trailing[:80]!r}, which are no rows of {len(FIELDS)} fields")
+        raise AnswerError(f"sinfo's answer has {len(values)} values and {trailing[:80]!r}, which are not rows of {len(FIELDS)} fields")
     partitions: dict[str, frozenset[str]] = {}
     faults: dict[str, Fault] = {}
     serving: set[str] = set()
@@ -92,7 +92,7 @@ def read_nodes(text: str, between: str) -> Reading:
 
 
 def first_known(reading: Reading) -> Known:
-    """What to remember of the very first reading, which is no news."""
+    """What to remember of the very first reading, of which nothing is reported."""
     return Known({name: fault.reason for name, fault in reading.faults.items()})
 
 

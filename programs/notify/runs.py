@@ -71,7 +71,7 @@ def read_runs(text: str, between: str, cluster: str) -> list[Run]:
     """Reads sacct's rows. Raises AnswerError for a text with other content."""
     *values, trailing = text.split(between)
     if trailing.strip() or len(values) % len(FIELDS):
-        raise AnswerError(f"sacct's answer has {len(values)} values and {trailing[:80]!r}, which are no rows of {len(FIELDS)} fields")
+        raise AnswerError(f"sacct's answer has {len(values)} values and {trailing[:80]!r}, which are not rows of {len(FIELDS)} fields")
     rows = (dict(zip(FIELDS, values[at : at + len(FIELDS)], strict=True)) for at in range(0, len(values), len(FIELDS)))
     # The newline after a row is part of the next row's first field.
     return [_run({**row, "JobID": row["JobID"].strip()}, cluster) for row in rows if row["End"].isdecimal()]

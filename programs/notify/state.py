@@ -29,7 +29,7 @@ class State:
     """How far Slurm is read, and what waits to be reported."""
 
     began: float
-    """Runs that ended before are no news. In seconds since 1970, as is `since`."""
+    """Runs that ended before are not reported. In seconds since 1970, as is `since`."""
     since: float
     """Ended runs are read up to this time."""
     seen: frozenset[tuple[str, str, int]] = frozenset()
@@ -62,7 +62,7 @@ def load(file: Path) -> State | None:
     except FileNotFoundError:
         return None
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{file} is no state: {error!r}") from None
+        raise ValueError(f"{file} is not a state: {error!r}") from None
 
 
 def save(file: Path, state: State) -> None:

@@ -1,6 +1,6 @@
 """Writes messages for webhooks and mails. Pure: programs/mail has the words about jobs.
 
-Job names, paths and reasons come from users. In Slack's format they must not become links or mentions: &, < and > are escaped, and a
+Job names, paths and reasons come from users. In Slack's format they must not become links or mentions: &, < and > are escaped. A
 zero-width space follows each @ and ://, as Mattermost and others read mentions without brackets.
 """
 

@@ -66,7 +66,7 @@ def with_lines_of(new: str, old: str, names: tuple[str, ...]) -> str:
 
 
 def _fitting(kind: str, added: Mapping[str, str], text: str, conflicts: list[tuple[str, str]]) -> list[str]:
-    """Names in `added` whose name and number are free. An existing name with the same number is no conflict."""
+    """Names in `added` whose name and number are free. An existing name with the same number is not a conflict."""
     lines, numbers = _lines(text), names_of(text)
     fitting: list[str] = []
     for name, line in sorted(added.items()):

@@ -45,7 +45,7 @@ class Picture(NamedTuple):
 
 
 class ManifestError(Exception):
-    """The file is no manifest, or incomplete."""
+    """The file is not a manifest, or incomplete."""
 
 
 def write_manifest(picture: Picture) -> bytes:

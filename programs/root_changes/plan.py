@@ -1,6 +1,6 @@
 """Decides which changes of one root get into another that was filled from a newer image. Pure.
 
-What the new image changed is never overwritten, and nothing is removed. A change that does not fit is reported as a conflict.
+A change of the new image is never overwritten, and nothing is removed. A change that does not fit is reported as a conflict.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,7 +26,7 @@ class Plan(NamedTuple):
 
 
 class _Roots(NamedTuple):
-    """The old root as filled (`base`) and as it is (`now`), the new root as filled, and names by number in the old and the new root."""
+    """The old root as filled (`base`) and as it is (`now`), the new root as filled, and names by number in both roots."""
 
     base: Picture
     now: Picture

@@ -1,9 +1,9 @@
 """What programs/root_fill and the report run, as root: `python3 -m programs.root_changes.run VERB ...`.
 
-filled VERSION [PID]   checks a filled version and writes its manifest; with PID, compares it with the root of that process, once standard
-                       input has a line, which says that the copy is done
-carry VERSION FROM     copies the changes in version FROM into the version that is being filled
-report                 prints the changes in every version; with SLIPWAY_REPORT=json, as JSON
+    filled VERSION [PID]   checks a filled version and writes its manifest; with PID, compares it with the root of that process, once
+                           standard input has a line, which says that the copy is done
+    carry VERSION FROM     copies the changes in version FROM into the version that is being filled
+    report                 prints the changes in every version; with SLIPWAY_REPORT=json, as JSON
 
 Exit code 1: failed. 3: failed, and the next try cannot help. 4: the copy differs from its source.
 """

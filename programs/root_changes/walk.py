@@ -30,7 +30,7 @@ _KINDS = {
 }
 
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL, errno.ENAMETOOLONG)
-"""The path was removed or replaced since its name was read (EINVAL: it is no link any more), or is too long."""
+"""The path was removed or replaced since its name was read (EINVAL: it is not a link any more), or is too long."""
 
 Wanted = Callable[[bytes, Entry], bool]
 """Whether a file's content is to be read."""

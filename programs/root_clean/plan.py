@@ -1,7 +1,7 @@
 """Decides which versions of the shared root may be removed. Pure.
 
-A version is kept while its use is unknown. On a full or read-only volume a job begins without a link in `jobs`, so each job on nodes has to
-have one before a version is removed.
+A version is kept while its use is unknown. On a full or read-only volume a job begins without a link in `jobs`. So each job on nodes has to
+have a link before a version is removed.
 """
 
 import re

@@ -22,7 +22,7 @@ def fill(place: Place, wanted: Wanted) -> None:
     process = find_source(wanted.image)
     is_begun = place.partial.is_dir()
     if is_begun:
-        say(f"going on with version {wanted.version}, begun earlier")
+        say(f"resuming version {wanted.version}, begun earlier")
     else:
         say(f"filling version {wanted.version} from {wanted.image}")
         place.partial.mkdir()

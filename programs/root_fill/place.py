@@ -117,4 +117,4 @@ def end_full_or_failed(program: str, version: str, *remove: Path) -> NoReturn:
     delete(*remove)
     if free_mib < _LITTLE_MIB:
         say(f"the shared volume is full ({free_mib} MiB free): remove versions, or give it more room. Version {version} is not there")
-    raise Failed(f"{program} failed; the next try goes on")
+    raise Failed(f"{program} failed; the next try resumes")

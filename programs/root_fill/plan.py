@@ -161,8 +161,8 @@ class Unpacked(Enum):
 def judge_unpacking(heard: Heard, code: int) -> tuple[Unpacked, str]:
     """Judges tar, with the reason if the tar is refused.
 
-    GNU tar skips members with `..`, strips the leading slash of absolute ones, and makes links that lead up or out last, so nothing is
-    written outside. Such a tar is refused all the same, as it is surely a mistake.
+    GNU tar skips members with `..`, strips the leading slash of absolute ones, and makes links that lead up or out last. So nothing is
+    written outside. Such a tar is still refused, as it is surely a mistake.
     """
     if heard.leads_outside:
         return Unpacked.REFUSED, "it has members with absolute paths or with .. in them"

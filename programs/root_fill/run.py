@@ -1,8 +1,10 @@
 """The Job that fills one version of the shared root. The version appears in one step when it is complete. An interrupted run is resumed.
 
 `python3 -m programs.root_fill.run`, as root. SLIPWAY_ROOT_VERSION names the version. Its source is one of:
-  SLIPWAY_ROOT_IMAGE                    the image of the pod's idle container `source`
-  SLIPWAY_ROOT_TAR, SLIPWAY_ROOT_SHA256 a tar of a root, at an address or on the shared volume, and its digest
+
+    SLIPWAY_ROOT_IMAGE                      the image of the pod's idle container `source`
+    SLIPWAY_ROOT_TAR, SLIPWAY_ROOT_SHA256   a tar of a root, at an address or on the shared volume, and its digest
+
 Optional: SLIPWAY_ROOT_CARRY_FROM, the version whose changes are carried into this one.
 
 Exit code 1: this try failed. 3: the next cannot help either.

@@ -44,7 +44,7 @@ def parse_nodes(text: str, between: str) -> list[dict[str, object]]:
 def _rows(text: str, fields: Sequence[str], between: str) -> list[dict[str, object]]:
     *values, trailing = text.split(between)
     if trailing.strip() or len(values) % len(fields):
-        raise ValueError(f"{len(values)} values and {trailing[:200]!r} are no rows of {len(fields)} fields")
+        raise ValueError(f"{len(values)} values and {trailing[:200]!r} are not rows of {len(fields)} fields")
     return [
         # The newline after a row is part of the next row's first field.
         {name: " ".join(value.split()) for name, value in zip(fields, values[at : at + len(fields)], strict=True)}

@@ -1,5 +1,6 @@
-"""Serves lists from Slurm for the caller's JWT: jobs with nodes in slurmrestd's format (/jobs/), all jobs (/queue/), all nodes (/nodes/),
-and for maintenance /running/ and /reservations/. squeue costs far less than slurmrestd (docs/explain/slurm-facts.md, REST).
+"""Serves lists from Slurm for the caller's JWT: jobs with nodes in slurmrestd's format (/jobs/), all jobs (/queue/), all nodes (/nodes/).
+
+/running/ and /reservations/ are for maintenance. squeue costs far less than slurmrestd (docs/explain/slurm-facts.md, REST).
 
 `python3 -m programs.running_jobs.run`. It has no key: squeue uses the caller's token. Few commands run at once, each with a time-out, and
 addresses take turns. People have their own port, so that a network policy can reserve the other one for controllers.

@@ -28,11 +28,11 @@ class Files(Enum):
     """Which files slurmctld starts with."""
 
     BEFORE = 1
-    """Those of the link `conf.before`: the pod was killed while slurmctld read newer ones, which it may refuse."""
+    """The files of the link `conf.before`: the pod was killed while slurmctld read newer ones, which it may refuse."""
     OFFERED = 2
-    """Those of the ConfigMap."""
+    """The files of the ConfigMap."""
     KEPT = 3
-    """Its copy."""
+    """slurmctld's own copy."""
     NONE = 4
     """It does not start."""
 
@@ -55,7 +55,7 @@ def is_to_forget(has_accounting: bool, saved: frozenset[str]) -> bool:
 
     slurmctld saves the usage of associations every few minutes and at its end. If it ends before the first save, it never starts again ("No
     Assoc usage file to recover") while this file exists. It makes the file again, with the same id from slurmdbd; jobs and nodes are
-    recovered all the same.
+    recovered without it.
     """
     return has_accounting and "clustername" in saved and not saved & {"assoc_usage", "assoc_usage.old"}
 

@@ -1,7 +1,7 @@
 """Metrics of simulated GPUs, under the names and labels of DCGM's exporter, at port 9400: a node without GPUs has none of its own.
 
-`python3 -m programs.worker.gpu_metrics`, beside slurmd. Values follow what happens on the node: a GPU is as busy as the processes of the
-job that has it, by the files that its prolog wrote (configs/render/gpu_jobs.py). `read_jobs` and `render` are pure but for these files.
+`python3 -m programs.worker.gpu_metrics`, beside slurmd. Values follow the node's processes: a GPU is as busy as those of its job. The files
+that the job's prolog wrote name its GPUs (configs/render/gpu_jobs.py). `read_jobs` and `render` are pure but for these files.
 """
 
 import os

@@ -67,7 +67,7 @@ def compare(declared: DeclaredGpus, found: "tuple[Gpu, ...]", devices: int) -> "
 def compare_sockets(declared: DeclaredGpus, found: "tuple[int | None, ...]") -> "list[str]":
     """GPUs beside another socket than gres.conf says, by the order of the device files; None is a GPU whose socket is not known.
 
-    Jobs run there all the same, on cores that are farther from their GPU than they could be.
+    Jobs still run there, on cores that are farther from their GPU than they could be.
     """
     wrong = [
         f"GPU {at} is beside socket {there}, and gres.conf says {said}"
@@ -166,7 +166,7 @@ def _with_instances(gpus: "tuple[Gpu, ...]", command: str) -> "tuple[Gpu, ...]":
 def read_sockets(declared: DeclaredGpus, system: str = "/sys", processes: str = "/proc") -> "tuple[int | None, ...]":
     """The socket beside each GPU, in the order of the device files, as the kernel has it; empty where it does not tell.
 
-    NVIDIA's driver says which device file is which PCI device; AMD's device files are in /sys as any device of graphics.
+    NVIDIA's driver reports which device file is which PCI device; AMD's device files are in /sys as any device of graphics.
     """
     try:
         places = _nvidia_places(processes) if declared.vendor == "nvidia" else _amd_places(system)

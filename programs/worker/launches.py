@@ -1,7 +1,7 @@
-"""Hears in slurmd's log that a job could not be started here, and has the program beside slurmctld find out whether the node is at fault.
+"""Finds failed launches of jobs in slurmd's log, and has the program beside slurmctld find out whether the node is at fault.
 
-slurmd's log quotes what users write, so a line proves nothing: it is why somebody looks. Proof is a spool that cannot be written to, which
-this program tries, or a job of Slurm's own user that does not start either (programs/node_checks/launches.py).
+slurmd's log quotes what users write, so a line proves nothing: it is only a reason to look. A spool that this program cannot write to is
+proof. So is a job of Slurm's own user that does not start either (programs/node_checks/launches.py).
 """
 
 import contextlib
@@ -19,7 +19,7 @@ SPOOL = paths.SLURMD_SPOOL
 _SIGNS = ("Can not read return code from slurmstepd", "slurmstepd return code", "Could not launch JobId=")
 """What slurmd 26.05 says where a slurmstepd has ended before it could begin: of a batch job, an allocation, or any job's extern step."""
 _NAMES = ("Launching batch JobId=", "already killed, do not launch batch job")
-"""What names a batch job that slurmd is about to start, and one that Slurm has taken back before that, as its extern step has failed."""
+"""Text before the number of a batch job that slurmd is about to start, or that Slurm took back before, as its extern step failed."""
 _MOST_JOBS = 64
 _RECENT_S = 60.0
 _PAUSE_S = 5.0
@@ -91,7 +91,7 @@ class Launches:
             self._has_failed.set()
 
     def run(self) -> None:
-        """Tells of failed launches, without end."""
+        """Reports failed launches, without end."""
         while True:
             self._has_failed.wait()
             self._has_failed.clear()
@@ -105,7 +105,7 @@ class Launches:
         return {job for at, job in [*self._jobs] if at >= since}
 
     def _tell(self) -> set[str]:
-        """Tells of the failed launch, and gives the jobs that it named."""
+        """Reports the failed launch, and gives the jobs that it named."""
         fault = self._spool.find_fault()
         for _ in range(_TRIES):
             jobs = self._recent()

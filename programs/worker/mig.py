@@ -43,7 +43,7 @@ class Instance:
 
 
 def read_instances(listing: str, details: str) -> "list[tuple[Instance, ...]]":
-    """Those of each GPU, from `nvidia-smi -L`, which has profiles and UUIDs, and `nvidia-smi -q -x`, which has the rest. Raises MigError.
+    """The instances of each GPU, from `nvidia-smi -L` (profiles and UUIDs) and `nvidia-smi -q -x` (everything else). Raises MigError.
 
     Both list the GPUs in the same order, and the instances of each by the same index.
     """

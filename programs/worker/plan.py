@@ -29,7 +29,7 @@ class Lift:
 
 @record
 class SetDown:
-    """Say that the node is down: its jobs ended with an earlier pod."""
+    """Set the node down: its jobs ended with an earlier pod."""
 
     reason: str
 
@@ -70,9 +70,9 @@ class Leave:
 def plan_stop(name: str, node: Node | None, has_steps: bool) -> Drain | Wait | Leave:
     """The next step of the stop hook. `node` is None for one that slurmctld does not know; `has_steps` says whether steps of jobs run here.
 
-    A node that power saving has turned off gets no job until a new slurmd registers: it is left without a drain, which would keep Slurm
-    from waking it. Steps that run there all the same belong to jobs that slurmctld has forgotten, with its state. Those of a node that is
-    DOWN it has not forgotten but given up, so they may run elsewhere already.
+    A node that power saving has turned off gets no job until a new slurmd registers. It is left without a drain, which would keep Slurm
+    from waking it. Steps that still run there belong to jobs that slurmctld has forgotten, with its state. The jobs of a node that is DOWN
+    are not forgotten but given up, so they may run elsewhere already.
     """
     if node is None:
         if has_steps:
@@ -124,7 +124,7 @@ def _plan_checks(node: Node) -> Drain | None:
 
 
 def plan_gpus(node: Node, fault: str) -> Drain | Lift | None:
-    """What keeps jobs off a node whose GPUs are not those of the config, while `fault` says so; what lets them back on after that.
+    """Keeps jobs off a node whose GPUs are not those of the config, while there is a `fault`, and lets them back on after that.
 
     A node that wakes is drained, too: its job would wait for ResumeTimeout, and be requeued then. A drain of others, or their DOWN, keeps
     jobs away as well, and stays theirs.
@@ -142,8 +142,8 @@ def plan_gpus(node: Node, fault: str) -> Drain | Lift | None:
 
 
 def plan_instance(node: Node, instance: str) -> SetInstance | None:
-    """What slurmctld is told of the machine, empty where that is not known. By itself it keeps that of a node's first registration,
-    unless a later one has none (26.05.5)."""
+    """The machine to record in slurmctld. By itself slurmctld keeps the machine of a node's first registration, unless a later one has
+    none (26.05.5)."""
     return SetInstance(instance) if instance and node.instance != instance else None
 
 
@@ -170,7 +170,7 @@ def plan_watch(
     and `has_steps` says whether steps of jobs run here.
 
     slurmctld never dials a CLOUD node that it takes for off or on its way: only a start of slurmd registers it. A registration from there
-    keeps a drain and clears its reason (26.05), so the reason is known only to the program that has read it before. It also ends every step
+    keeps a drain and clears its reason (26.05). So the reason is known only to the program that has read it before. It also ends every step
     that slurmctld does not know, and after a loss of its state it knows none: the steps come first.
     """
     flags = node.state.flags

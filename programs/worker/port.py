@@ -1,4 +1,4 @@
-"""Holds slurmd's port, so that no job takes it while slurmd is down: jobs share the pod's network, and the port is open to all users.
+"""Holds slurmd's port, so that no job takes it while slurmd is down. Jobs share the pod's network, and the port is open to all users.
 
 The socket is bound and never listens: who connects is refused, as without it. slurmd shares the port by SO_REUSEPORT, which Linux allows to
 sockets of one user alone (measured on 6.18); images/slurm/root/bcast.c sets that for slurmd.

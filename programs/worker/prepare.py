@@ -1,5 +1,5 @@
 """Prepares a worker's container for jobs: folders, devices, cgroups, limits. As root, in a privileged container. Thin: decisions are
-`plan_gpus` and what the kernel says.
+in `plan_gpus` and in the kernel.
 """
 
 import contextlib
@@ -100,7 +100,7 @@ def _hide_gpus(has_gpus: bool) -> None:
 
 
 def _give_disks(wanted: str) -> None:
-    """Has each job get its own part of the node's disk from now on, once a small one was made, and was full when it should be."""
+    """Gives each job its own part of the node's disk from now on. First a trial: a small part is made, and must be full when it should."""
     if not wanted:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(_DISKS)

@@ -2,7 +2,7 @@
 
 `python3 -m programs.worker.run`, as root in a privileged container and as the only child of the pod's init. Prepares the container for
 jobs; keeps munged running, which slurmd and jobs need, and sshd where users may log in. Settles first what an earlier pod of the node left
-behind in Slurm, and looks after the registration while slurmd runs. Decides nothing: see plan.
+behind in Slurm, and watches the registration while slurmd runs. Decides nothing: see plan.
 """
 
 import os
@@ -41,8 +41,8 @@ _MOST_TRIES = 20
 _GPUS_S = 5
 """Between two looks at GPUs that are not those of the config."""
 _STOP_S = 5
-"""Seconds that slurmd has to end; it takes a tenth of one. 26.05.5 that is told to end right after its start may hang for ever, once in a
-hundred times, and a second signal does not help. Once the stop hook is through, the pod has 30 s."""
+"""Seconds that slurmd has to end; it takes a tenth of one. 26.05.5 hangs once in a hundred times if it gets the signal right
+after its start, and a second signal does not help. Once the stop hook is through, the pod has 30 s."""
 _BCAST = f"{paths.PLUGINS}/slurmd_bcast.so"
 """Puts files of sbcast into their job's root; see images/slurm/root/bcast.c."""
 _REMOVER = f"{paths.PLUGINS}/remover"
@@ -112,7 +112,7 @@ class Worker:
             try:
                 node = read(self._name).node
             except SlurmError:
-                node = None  # what was read hours ago says nothing of now; -b beside running jobs could end them
+                node = None  # a reading from hours ago may be wrong now; -b beside running jobs could end them
         self._log.close()
         return 0
 
@@ -263,7 +263,7 @@ class Worker:
                 told = ""
             except SlurmError as error:
                 if str(error) != told:
-                    say(f"could not look after the registration, trying again: {error}")
+                    say(f"could not check the registration, trying again: {error}")
                 told = str(error)
 
     def restart(self) -> None:
@@ -273,7 +273,7 @@ class Worker:
         self._signals.wake()
 
     def _pause(self, seconds: float) -> None:
-        """So long, or until the end of this program."""
+        """Waits for this time, or until the end of this program."""
         until = time.monotonic() + seconds
         while not self._signals.is_stopping and (left := until - time.monotonic()) > 0:
             self._signals.wait(left)
@@ -319,7 +319,7 @@ def _has_munge() -> bool:
 
 
 def _keep(program: str, run: Callable[[], int]) -> None:
-    """Has a program run beside slurmd from now on, and again after its end, which is no one else's: sessions and jobs run on."""
+    """Runs a program beside slurmd from now on, and again after its end. Sessions and jobs are not affected by that end."""
 
     def keep() -> None:
         while True:

@@ -15,7 +15,7 @@ class DeclaredGpus:
     memory_mib: int = 0
     """Of one GPU; 0 if unknown."""
     driver_name: str = ""
-    """The driver's own name for the model, where `model` is no part of it."""
+    """The driver's own name for the model, where `model` is not a part of it."""
     sockets: "tuple[int, ...]" = ()
     """The socket beside each GPU, as in gres.conf; empty if gres.conf names none."""
     mig: "tuple[tuple[str, int], ...]" = ()

@@ -1,6 +1,6 @@
 """Slurm as a worker reaches it: its own node, read as JSON and written with scontrol. Thin: it decides nothing.
 
-Every call has a deadline. A write is made only while the reading that it stands on is fresh.
+Every call has a deadline. A write is made only while the reading that it is based on is fresh.
 """
 
 import time
@@ -36,7 +36,7 @@ def read(name: str, server: str = "") -> Reading:
 
 
 def write(name: str, change: Drain | Lift | SetInstance | Remark | SetDown, reading: Reading, server: str = "") -> None:
-    """Makes one change that was decided from this reading. Raises SlurmError, for a reading too old to stand on as well."""
+    """Makes one change that was decided from this reading. Raises SlurmError, also if the reading is too old."""
     age_s = time.monotonic() - reading.asked_at
     if age_s > _FRESH_S:
         raise SlurmError(f"the reading is {age_s:.0f} s old")

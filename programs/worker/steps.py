@@ -1,6 +1,6 @@
 """The steps of jobs that run in this pod, as its own processes show them: what slurmctld may have forgotten.
 
-A job's extern step (PrologFlags=Contain) ends when slurmctld says so, and one that was forgotten never does. It is there for what a user
+A job's extern step (PrologFlags=Contain) ends when slurmctld ends it, and a forgotten one never does. It is there for what a user
 starts over ssh, so it counts while a process of a user is in its cgroup.
 """
 

@@ -1,7 +1,7 @@
 """preStop hook of a worker: drains its node and returns when no job can be running on it, or after SLIPWAY_DRAIN_GRACE_S.
 
 Only a reading of slurmctld counts; while it does not answer, the node counts as busy. `python3 -m programs.worker.stop`; ends with 0
-always, as Kubernetes would report a failed hook and end the pod all the same.
+always, as Kubernetes would report a failed hook and still end the pod.
 """
 
 import os

@@ -380,7 +380,7 @@ def folder_of_a_user_in_its_place(shared: Path) -> None:
         pytest.param(open_to_all, "mode 0777", id="volume-that-is-open-to-all"),
         pytest.param(open_with_the_sticky_bit, "mode 1777", id="also-with-the-sticky-bit"),
         pytest.param(given_to_a_user, f"belongs to uid {ADA}", id="volume-of-a-user"),
-        pytest.param(link_in_its_place, "is no folder", id="link-in-its-place"),
+        pytest.param(link_in_its_place, "is not a folder", id="link-in-its-place"),
         pytest.param(folder_of_a_user_in_its_place, f"belongs to uid {ADA}", id="folder-of-a-user-in-its-place"),
     ],
 )

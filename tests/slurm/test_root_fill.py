@@ -38,7 +38,7 @@ def test_fill_that_was_killed_goes_on_where_it_ended(image_root: Path, tmp_path:
     printed, said = play(image_root, tmp_path, scene)
     assert printed.splitlines()[:2] == ["killed", "0"]
     assert "same" in printed
-    assert "going on with version one, begun earlier" in said
+    assert "resuming version one, begun earlier" in said
     assert "version one is filled" in said
 
 

@@ -67,7 +67,7 @@ REFUSED = {
         json.dumps({"diagnostics": [{"severity": "error", "message": "cluster.nodeSets: is empty\n"}]}),
         "the preview failed: cluster.nodeSets: is empty",
     ),
-    "steps of another form": ('{"steps": [{"urn": 3}]}', "does not have the form that the pulumi CLI gives it"),
+    "steps of another form": ('{"steps": [{"urn": 3}]}', "does not have the form that the Pulumi CLI gives it"),
 }
 
 

@@ -83,7 +83,7 @@ def test_text_tells_what_goes_whose_jobs_are_there_and_when_the_last_ends() -> N
         "",
         "The jobs that are there now:",
         "  cpu-[2-3] leave for good: 1 running job (alice 1); the last ends by 2033-05-18 03:33 UTC; they end first",
-        "  every waiting job that could run can run afterwards, as far as slurm.conf tells",
+        "  all pending jobs that could run can still run after this change, judging by slurm.conf",
     ]
 
 

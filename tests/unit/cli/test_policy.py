@@ -85,7 +85,7 @@ def test_project_without_a_file_has_slipways_rules(tmp_path: Path) -> None:
         pytest.param("POLICIES = [lambda resources: []]", "Give functions with a name in lower case and a docstring.", id="no-name"),
         pytest.param("def a(resources): return []\nPOLICIES = [a]", "and a docstring.", id="no-docstring"),
         pytest.param("LEVELS = ['x']", "LEVELS is ['x']. Give a dictionary", id="levels-no-dictionary"),
-        pytest.param("LEVELS = {'x': 'advisory'}", "LEVELS names 'x', which is no rule. The rules are: secrets-only", id="no-such-rule"),
+        pytest.param("LEVELS = {'x': 'advisory'}", "LEVELS names 'x', which is not a rule. The rules are: secrets-only", id="no-such-rule"),
         pytest.param("LEVELS = {'fixed-images': 'off'}", "is 'off'. Give mandatory or advisory.", id="no-such-level"),
     ],
 )

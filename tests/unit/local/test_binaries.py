@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from local import binaries, outside
-from local.binaries import ACTIONLINT, ALL, COREDNS, KUBERNETES, Cache, content_key, linker_flags, parse_go_version, pinned_version
+from local.binaries import ACTIONLINT, ALL, COREDNS, KUBERNETES, VALE, Cache, content_key, linker_flags, parse_go_version, pinned_version
 from local.commands import LocalError
 
 
-@pytest.mark.parametrize("module", [*ALL, ACTIONLINT], ids=lambda module: module.name)
+@pytest.mark.parametrize("module", [*ALL, ACTIONLINT, VALE], ids=lambda module: module.name)
 def test_every_module_pins_its_version_and_names_its_tools(module: binaries.Module) -> None:
     go_mod = (module.folder / "go.mod").read_text()
     assert pinned_version(module, go_mod).startswith("v")

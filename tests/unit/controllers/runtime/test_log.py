@@ -67,5 +67,5 @@ def test_libraries_are_heard_from_warning_on() -> None:
 
 
 def test_unknown_level_is_refused() -> None:
-    with pytest.raises(ValueError, match='"loud" is no log level'):
+    with pytest.raises(ValueError, match='"loud" is not a log level'):
         log.configure("guard", "loud")

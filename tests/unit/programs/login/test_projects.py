@@ -15,10 +15,10 @@ NLP = Project("/shared/projects/nlp", "nlp")
     [
         pytest.param({}, {"nlp": 7}, [Make(NLP.path, 7)], "", id="missing"),
         pytest.param({NLP.path: Found(True, 7, 0o2770)}, {"nlp": 7}, [], "", id="there"),
-        pytest.param({}, {}, [], "needs group nlp, which nobody knows here", id="unknown-group"),
+        pytest.param({}, {}, [], "needs group nlp, which is unknown here", id="unknown-group"),
         pytest.param({NLP.path: Found(True, 8, 0o2770)}, {"nlp": 7}, [], "with group 8 and mode 2770, and stays so", id="other-group"),
         pytest.param({NLP.path: Found(True, 7, 0o755)}, {"nlp": 7}, [], "chmod 2770 /shared/projects/nlp", id="other-mode"),
-        pytest.param({NLP.path: Found(False, 7, 0o644)}, {"nlp": 7}, [], "is no folder", id="file"),
+        pytest.param({NLP.path: Found(False, 7, 0o644)}, {"nlp": 7}, [], "is not a folder", id="file"),
     ],
 )
 def test_only_missing_folders_are_made(found: dict[str, Found], gids: dict[str, int], makes: list[Make], note: str) -> None:
@@ -42,7 +42,7 @@ def test_folder_is_made_once_and_keeps_what_its_members_change(tmp_path: Path) -
     projects.look()
     assert [each.name for each in (tmp_path / "projects").iterdir()] == ["web"]
     assert (folder / "kept").exists()
-    assert said == [f"made {folder} for group 33", f"{tmp_path}/projects/none needs group nobodys-group, which nobody knows here"]
+    assert said == [f"made {folder} for group 33", f"{tmp_path}/projects/none needs group nobodys-group, which is unknown here"]
 
 
 @pytest.mark.parametrize("planted", ["link", "a user's folder"])

@@ -47,7 +47,7 @@ def test_end_of_sshd_is_the_pod_s_only_without_sessions(tmp_path: Path) -> None:
     with start(tmp_path, f"(($(wc -l <{tmp_path}/starts) < 2)) || echo 0 >{tmp_path}/sessions; exit 7") as login:
         said = login.communicate(timeout=60 * patience())[0]
     assert (login.returncode, (tmp_path / "starts").read_text()) == (7, "\n\n")
-    assert said.count("open sessions go on, and it is started again in 1 s") == 1
+    assert said.count("open sessions continue, and it is started again in 1 s") == 1
 
 
 def test_pod_that_is_told_to_go_waits_for_its_sessions(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_node_of_several_partitions_has_them_all() -> None:
 
 @pytest.mark.parametrize("text", ["", "gpu-0 idle", sinfo({}) + "x"], ids=["empty", "words", "more"])
 def test_answer_that_is_not_made_of_rows_is_refused(text: str) -> None:
-    with pytest.raises(AnswerError, match="no rows"):
+    with pytest.raises(AnswerError, match="not rows"):
         read_nodes(text, BETWEEN)
 
 

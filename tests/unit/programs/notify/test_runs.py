@@ -15,7 +15,7 @@ def test_line_break_or_bar_in_a_name_makes_no_row() -> None:
 
 @pytest.mark.parametrize("text", [f"1{BETWEEN}" * (len(FIELDS) - 1), rows({}) + "sacct: error"], ids=["a-field-is-missing", "words"])
 def test_answer_that_is_not_made_of_rows_is_refused(text: str) -> None:
-    with pytest.raises(AnswerError, match="no rows"):
+    with pytest.raises(AnswerError, match="not rows"):
         read_runs(text, BETWEEN, "dev")
 
 
