@@ -1,7 +1,7 @@
 """slurmrestd's calls that controllers make, each with a deadline. The result is Slurm's answer or an error: never a guess.
 
-Source of what answers look like: measured on slurmrestd 26.05.5; docs/explain/slurm-facts.md. slurmrestd can only list all jobs, so
-these are read from the program beside it: programs/running_jobs.
+Answers are as measured on slurmrestd 26.05.5 (docs/explain/slurm-facts.md). slurmrestd can only list all jobs. So jobs are read from
+the program beside it, programs/running_jobs.
 """
 
 import asyncio
