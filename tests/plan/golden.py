@@ -67,6 +67,7 @@ class Object:
     group: str
     """The file that it is in."""
     name: str
+    """Its own, or its URN where the plan has two resources of its kind and name."""
     shown: Part
 
 
@@ -134,7 +135,7 @@ def object_of(resource: Part, names: References) -> Object:
     is_provider = resource["type"].startswith("pulumi:providers:")
     group = "Component" if not resource["custom"] else "Provider" if is_provider else tail
     shown = _without_builds(shown)
-    name = _without_builds(resource["name"])
+    name = _without_builds(resource["name"] if resource["urn"] in names.names else resource["urn"])
     if "metadata" in shown and shown["metadata"].setdefault("name", GENERATED) == name:
         del shown["metadata"]["name"]
     return Object(group, name, shown)

@@ -164,6 +164,14 @@ def test_a_further_node_set_adds_lines_and_changes_none() -> None:
     assert [line for diff in lines.values() for line in diff if line[0] == "-"] == []
 
 
+def test_two_resources_of_one_kind_and_name_are_shown_by_urn() -> None:
+    plan = as_json(plan_of("dev"))
+    [role] = [each for each in plan["resources"] if each["type"].endswith(":Role") and each["name"] == "dev-guard"]
+    other = {**role, "urn": role["urn"].replace("index:Guard", "index:Other")}
+    objects = [object_of(each, References({**plan, "resources": [role, other]})) for each in (role, other)]
+    assert [each.name for each in objects] == [role["urn"], other["urn"]]
+
+
 def test_a_file_too_many_fails_until_it_is_removed(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(golden, "GOLDEN", tmp_path)
     monkeypatch.setenv("SLIPWAY_GOLDEN", "write")
