@@ -34,7 +34,7 @@ def space(server: ApiServer) -> str:
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
-def test_job_is_that_of_kubectl_but_for_the_nodes_and_the_time_that_it_is_kept(server: ApiServer, space: str, check: HealthCheck) -> None:
+def test_job_equals_that_of_kubectl_except_for_nodes_and_lifetime(server: ApiServer, space: str, check: HealthCheck) -> None:
     manifest = build_cron_job(DEV, PODS, check)
     manifest["metadata"]["namespace"] = space
     name = manifest["metadata"]["name"]

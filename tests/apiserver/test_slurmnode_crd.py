@@ -34,7 +34,7 @@ def apply(server: ApiServer, namespace: str, manifest: dict[str, Any], **asked: 
     return answer.status_code, answer.json()
 
 
-def test_object_is_stored_as_the_controller_writes_it_and_a_lifted_cause_goes(server: ApiServer) -> None:
+def test_object_is_stored_as_written_and_a_lifted_cause_is_removed(server: ApiServer) -> None:
     server.make_namespace("sn-apply")
     code, made = apply(server, "sn-apply", written(CORDON, DISK))
     assert (code, made["status"]) == (201, written(CORDON, DISK)["status"])

@@ -54,7 +54,7 @@ def test_sweep_finds_the_best_rate(cluster: DevStack) -> None:
     assert cluster.ssh(f"ls {HOME}/array/sweep-*.out | wc -l").strip() == "8"
 
 
-def test_training_that_is_told_to_stop_goes_back_to_the_queue_and_on_from_its_checkpoint(cluster: DevStack) -> None:
+def test_stopped_training_is_requeued_and_resumes_from_its_checkpoint(cluster: DevStack) -> None:
     (block,) = section(PAGE, "Longer than the time limit")
     (stop,) = (command for command in re.findall(r"`(scancel [^`]+)`", (ROOT / PAGE).read_text()) if "NUMBER" in command)
     said = lambda: output(cluster, "checkpoint/train.out")  # noqa: E731

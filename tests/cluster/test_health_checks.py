@@ -130,7 +130,7 @@ def reservations(stack: DevStack) -> str:
     return stack.slurm("scontrol show reservation --oneliner")
 
 
-def test_healthy_nodes_pass_every_check_of_the_same_minute_and_the_results_are_kept_in_slurm(stack: DevStack) -> None:
+def test_healthy_nodes_pass_all_checks_and_slurm_keeps_the_results(stack: DevStack) -> None:
     """A check has a node for itself, and waits for the others there."""
     said = scheduled(stack, *KINDS)
     assert {*results(said).values()} == {"passed"}, results(said)
@@ -139,7 +139,7 @@ def test_healthy_nodes_pass_every_check_of_the_same_minute_and_the_results_are_k
     assert not any("DRAIN" in state for state in stack.nodes().values())
 
 
-def test_failed_node_is_drained_with_what_was_found_and_lifted_when_it_passes_again(stack: DevStack) -> None:
+def test_failed_node_is_drained_with_the_finding_and_lifted_after_a_pass(stack: DevStack) -> None:
     failed = check(stack, "disk", **ALL_FULL)
     assert {(line["result"], line["action"]) for line in failed.values()} == {("failed", "drained")}
     for name, line in failed.items():
@@ -176,7 +176,7 @@ def test_failure_with_the_wish_none_is_told_and_drains_nothing(stack: DevStack) 
     eventually("its end", lambda: causes(stack, "cpu-0") == {}, 30)
 
 
-def test_failure_with_the_wish_none_below_a_drain_of_the_same_check_lifts_it(stack: DevStack) -> None:
+def test_failure_with_wish_none_lifts_an_earlier_drain_of_its_check(stack: DevStack) -> None:
     """As where the wish was changed: the node keeps its failure, and loses its drain."""
     check(stack, "disk", **ALL_FULL)
     assert "DRAIN" in node(stack, "cpu-0")["state"]
@@ -204,7 +204,7 @@ def test_drain_of_an_administrator_is_untouched(stack: DevStack) -> None:
         assert node(stack, "cpu-0")["reason"] == "fan is loud"
 
 
-def test_failure_below_the_drain_of_an_administrator_holds_the_node_when_they_are_done(stack: DevStack) -> None:
+def test_failure_drains_the_node_once_an_administrator_lifts_their_drain(stack: DevStack) -> None:
     check(stack, "disk", **ALL_FULL)
     found = node(stack, "cpu-0")["reason"]
     stack.slurm("scontrol update NodeName=cpu-0 State=DRAIN Reason='fan is loud'")
@@ -248,7 +248,7 @@ def test_command_of_a_site_runs_where_jobs_do_and_says_what_is_wrong(stack: DevS
     stack.wait_until_idle()
 
 
-def test_command_that_a_user_could_change_is_not_run_with_the_rights_of_slurm(stack: DevStack) -> None:
+def test_command_that_users_could_change_is_not_run_as_slurm(stack: DevStack) -> None:
     mode = stack.ssh("stat -c %a .").strip()
     stack.ssh("cp /bin/true fabric; chmod 755 . fabric")
     said = check(stack, "disk", runs="command", command=["/home/alice/fabric"])
@@ -343,7 +343,7 @@ def bring_home(stack: DevStack, name: str) -> None:
 
 
 def refused_job(stack: DevStack, homeless: str) -> str:
-    """A job on all nodes whose prolog has found /home missing. Empty where slurmd's own look, once a minute, found it before the job began."""
+    """A job on all nodes whose prolog found /home missing. Empty if slurmd's own check, once a minute, found it before the job began."""
     job = stack.submit("#!/bin/bash\ntrue\n", "--nodes=4 --output=/dev/null")
     eventually("the drain", lambda: node(stack, homeless)["reason"] == "slipway: check mounts: /home is not mounted", 30)
 
@@ -357,7 +357,7 @@ def refused_job(stack: DevStack, homeless: str) -> str:
     return ""
 
 
-def test_job_whose_third_node_fails_a_check_in_the_prolog_waits_and_runs_once_the_node_is_mended(stack: DevStack, homeless: str) -> None:
+def test_job_waits_until_a_node_that_fails_its_prolog_check_is_mended(stack: DevStack, homeless: str) -> None:
     while not (job := refused_job(stack, homeless)):
         bring_home(stack, homeless)
         lose_home(stack, homeless)
@@ -373,7 +373,7 @@ def test_job_whose_third_node_fails_a_check_in_the_prolog_waits_and_runs_once_th
     stack.wait_for_job(job)
 
 
-def test_home_that_is_lost_under_a_job_drains_the_node_and_the_job_runs_on(stack: DevStack) -> None:
+def test_home_lost_under_a_job_drains_the_node_and_the_job_runs_on(stack: DevStack) -> None:
     """A job that Slurm calls running may still be on its way into its folder, so it says when it is there."""
     stack.ssh("rm -f lost.out")
     job = stack.hold("--nodelist=gpu-1 --output=lost.out", begins="echo here")
@@ -409,7 +409,7 @@ def test_all_reduce_over_the_whole_set_is_one_job(stack: DevStack) -> None:
     assert all(line["found"].startswith("4 nodes together: ") for line in passed.values()), passed
 
 
-def test_job_of_a_user_preempts_a_check_at_once_and_nobody_sees_its_partition(stack: DevStack) -> None:
+def test_user_job_preempts_a_check_at_once_and_its_partition_is_hidden(stack: DevStack) -> None:
     assert "slipway-checks" not in stack.ssh("sinfo --noheader --format=%R")
     assert stack.ssh("srun --partition=slipway-checks true 2>&1 || echo refused").strip().endswith("refused")
     spec = json.loads(_job(stack, "disk")["template"]["spec"]["containers"][0]["command"][-1]) | {"check": "command"}

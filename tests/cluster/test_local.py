@@ -27,7 +27,7 @@ def test_second_up_starts_nothing(stack: DevStack) -> None:
     assert "nothing had to be started" in local(stack, "up")
 
 
-def test_killed_program_of_the_control_plane_is_started_again_by_up_and_jobs_run_on(own_cluster: None, stack: DevStack) -> None:
+def test_up_restarts_a_killed_control_plane_program_and_jobs_run_on(own_cluster: None, stack: DevStack) -> None:
     job = stack.hold("--nodelist=cpu-0")
     stack.wait_for_job(job, "RUNNING")
     for program in ("kube-scheduler", "kube-apiserver"):

@@ -70,7 +70,7 @@ def cpu_on_worker_1(stack: DevStack) -> str:
     return "cpu-1"
 
 
-def test_frozen_api_server_stops_deletions_not_jobs_and_the_controllers_recover_alone(thawed: DevStack) -> None:
+def test_frozen_api_server_stops_deletions_not_jobs_and_recovers_alone(thawed: DevStack) -> None:
     stack = thawed
     before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
     job = stack.hold("--nodelist=cpu-0")
@@ -109,7 +109,7 @@ def lose_worker_1(stack: DevStack, is_patient: bool) -> None:
     assert stack.ssh("cat moved.out") == f"{lost}\n"
 
 
-def test_maintenance_set_is_rolled_while_its_reservation_is_active_and_not_before(restored: DevStack) -> None:
+def test_maintenance_set_is_rolled_only_while_its_reservation_is_active(restored: DevStack) -> None:
     stack = restored
     before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
     update = 'update={"type": "Maintenance", "reservation": "patching", "maxUnavailable": 2}'
@@ -137,7 +137,7 @@ def test_controllers_are_there_twice_and_one_leads(stack: DevStack) -> None:
     eventually("two, one of them the leader", are_two_and_one_leads, 60)
 
 
-def test_cordoned_machine_is_drained_evicted_after_its_jobs_and_given_back(stack: DevStack) -> None:
+def test_cordoned_machine_is_drained_evicted_after_its_jobs_and_returned(stack: DevStack) -> None:
     worker = cpu_on_worker_1(stack)
     before, words = uid(stack, worker), "new fans"
     on_machine = pods_on(stack, "worker-1")

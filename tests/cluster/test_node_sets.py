@@ -51,7 +51,7 @@ def evict(stack: DevStack, pod: str) -> str:
     return done.stdout
 
 
-def test_job_for_nodes_on_their_way_down_starts_in_seconds_and_is_never_lost(stack: DevStack) -> None:
+def test_job_for_nodes_powering_down_starts_in_seconds_and_is_never_lost(stack: DevStack) -> None:
     """While the pods end; tests/soak/test_cluster.py tries the moments before and after, too."""
     submit_in_power_downs(stack, 1.5)
 

@@ -84,7 +84,7 @@ def _run(*command: str, check: bool = True) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=check, timeout=60 * patience()).stdout
 
 
-def test_package_from_a_network_beside_the_machine_is_installed_and_is_there_in_jobs(stack: DevStack, repository: str) -> None:
+def test_package_from_a_network_outside_the_machine_is_available_in_jobs(stack: DevStack, repository: str) -> None:
     """It is installed as `sudo apt install` does it; the machine's own repositories need not answer in a test."""
     apt = "sudo apt-get -o Dir::Etc::sourcelist=/tmp/out.list -o Dir::Etc::sourceparts=/dev/null"
     install = f"echo '{repository}' > /tmp/out.list && {apt} update && {apt} install -y slipway-out"

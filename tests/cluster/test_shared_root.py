@@ -18,7 +18,7 @@ def run(stack: DevStack, script: str) -> str:
     return stack.ssh(f"cat root.{job}").strip()
 
 
-def test_jobs_and_logins_see_one_version_as_their_root_and_nothing_of_the_pods_own(stack: DevStack) -> None:
+def test_jobs_and_logins_share_one_version_as_root_and_see_no_pod_files(stack: DevStack) -> None:
     version = root_image().rpartition(":")[2]
     look = "echo $SLIPWAY_ROOT_VERSION; ls /shared; ls -d /opt/slipway/slurm 2>&1; true"
     in_job = run(stack, look)

@@ -82,7 +82,7 @@ def home(deployed: DevStack) -> Iterator[Home]:
         deployed.slurm("scancel --user=alice; scancel --user=carol; scancel --user=ada", check=False)
 
 
-def test_user_of_the_directory_logs_in_runs_a_job_and_is_out_within_a_minute_of_removal(home: Home) -> None:
+def test_directory_user_logs_in_runs_a_job_and_is_removed_within_a_minute(home: Home) -> None:
     stack = home.stack
     assert eventually("ada's login", lambda: stack.ssh("id -un", "ada"), 60) == "ada\n"
     assert eventually("her job", lambda: stack.ssh("srun --nodelist=cpu-0 id -un", "ada"), 60) == "ada\n"

@@ -153,7 +153,7 @@ def test_users_without_an_account_have_the_default_one(cluster: AccountsCluster)
     assert cluster.job(job, "%a") == "guests"
 
 
-def test_enforcement_ends_no_running_job_and_holds_waiting_ones_until_they_are_given_an_account(cluster: AccountsCluster) -> None:
+def test_enforcement_ends_no_running_job_and_holds_waiting_ones(cluster: AccountsCluster) -> None:
     running = [cluster.submit("--exclusive") for _ in range(2)]
     for job in running:
         cluster.state(job, "RUNNING")

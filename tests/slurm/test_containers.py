@@ -164,7 +164,7 @@ def test_driver_files_are_found_in_the_container(world: Site) -> None:
             world.cluster.inside(node, "rm -rf /run/nvidia/lib /run/nvidia/bin")
 
 
-def test_tasks_of_a_node_share_their_namespaces_and_nodes_have_the_same_image(world: Site) -> None:
+def test_tasks_of_a_node_share_namespaces_and_all_nodes_have_one_image(world: Site) -> None:
     """As MPI's shared memory between processes needs it: reading another rank's memory takes a common user namespace."""
     script = "echo $SLURM_NODEID $(readlink /proc/self/ns/user) $(readlink /proc/self/ns/mnt) $(cat /etc/word)"
     said = world.srun(ONE, script, "--nodes=2", "--ntasks-per-node=2").splitlines()
@@ -343,7 +343,7 @@ FULL = r"slipway: gpu-0: .*{}:1 needs about \d+ MiB, and this node's cache of im
 
 @pytest.mark.usefixtures("small_cache")
 @pytest.mark.parametrize(("user", "number"), [("alice", ALICE), ("bob", BOB)])
-def test_full_cache_gives_up_idle_images_of_all_users_and_else_is_one_line(world: Site, user: str, number: int) -> None:
+def test_full_cache_evicts_idle_images_of_all_users_or_prints_one_line(world: Site, user: str, number: int) -> None:
     """Once with images of one user, once of two."""
     first, second = big(world, f"full1-{user}", 30), big(world, f"full2-{user}", 30)
     waits = "for i in $(seq 600); do [ -e go ] && break; sleep 0.1; done"

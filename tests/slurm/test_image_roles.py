@@ -175,7 +175,7 @@ def test_idle_connections_of_a_user_keep_nobody_out(cluster: Cluster, pod: str, 
             assert cluster.outside(*ask, f"http://{cluster.machine.addresses[pod]}:{port}/slurm/v0.0.45/ping/") == "401"
 
 
-def test_private_data_closes_slurmctlds_metrics_and_costs_logins_the_count_of_jobs_only(cluster: Cluster) -> None:
+def test_private_data_closes_slurmctlds_metrics_and_the_logins_job_count(cluster: Cluster) -> None:
     url = f"http://{cluster.machine.addresses['t-slurmctld-0']}:6817/metrics/jobs-users-accts"
     login = cluster.containers["t-login/login"]
 

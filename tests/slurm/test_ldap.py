@@ -92,7 +92,7 @@ def test_user_who_is_removed_cannot_log_in_within_a_minute(site: Site) -> None:
     assert site.ssh("ada") == "ada"
 
 
-def test_with_the_interval_that_is_the_default_removal_takes_less_than_a_minute(site: Site) -> None:
+def test_removal_takes_less_than_a_minute_with_the_default_interval(site: Site) -> None:
     site.directory.add_user("bob", 20002, site.public_key)
     site.start(is_quick=False, refreshS=None)
     assert '"refreshS": 20' in str(site.pod["containers"][0]["command"])
@@ -197,7 +197,7 @@ def test_outage_keeps_users_and_the_program_and_ends_by_itself(site: Site) -> No
     site.directory.delete(f"uid=bob,{PEOPLE}")
 
 
-def test_silent_server_changes_nothing_for_known_users_and_silence_ends_by_itself(site: Site) -> None:
+def test_silent_server_changes_nothing_for_known_users_and_recovers_alone(site: Site) -> None:
     """It is asked every second here; tests/soak/test_ldap.py has five minutes."""
     be_silent(site, SILENCE_S)
 

@@ -66,7 +66,7 @@ def processes(cluster: ElasticCluster) -> str:
     return cluster.containers["fix-0/slurmd"].run("ps", "-e", "-o", "args")
 
 
-def test_jobs_of_which_no_node_was_told_start_again_and_srun_ends_with_words(cluster: ElasticCluster) -> None:
+def test_jobs_no_node_was_told_about_start_again_and_srun_ends_with_words(cluster: ElasticCluster) -> None:
     """They start in the moment in which slurmctld takes over files. A node that is cut off makes that moment long enough to meet."""
 
     def record(job: str, field: str) -> str:

@@ -251,7 +251,7 @@ def test_lock_is_for_one_client_at_a_time(server: Server) -> None:
 
 
 @pytest.mark.parametrize("signal", [pytest.param("KILL", id="killed"), pytest.param("TERM", id="stopped")])
-def test_restarted_server_has_the_data_knows_the_handles_and_gives_locks_back(server: Server, signal: str) -> None:
+def test_restarted_server_has_the_data_and_handles_and_returns_locks(server: Server, signal: str) -> None:
     holder, other = server.client(), server.client()
     handle, stateid = holder.open(f"/shared-root/{signal}", create=True)
     holder.write_at(handle, stateid, 0, b"before")
@@ -325,7 +325,7 @@ def make_disk(server: Server, kind: str, mebibytes: int) -> Path:
     return image
 
 
-def test_handles_stay_good_when_the_stack_file_gains_a_mount_and_the_disk_another_device(server: Server) -> None:
+def test_handles_survive_a_new_mount_and_another_device_of_the_disk(server: Server) -> None:
     """XFS numbers itself by its device, which is another one after each move of a disk."""
     server.stop()
     image = make_disk(server, "xfs", 320)

@@ -175,7 +175,7 @@ def test_each_alert_has_a_case_and_all_but_the_watchdog_one_of_order() -> None:
     assert [case["alert"] for case in alert_cases() if not case.get("order")] == ["Watchdog"]
 
 
-def test_prometheus_that_was_killed_keeps_its_data_reads_all_again_and_raises_its_alerts_again(site: Site) -> None:
+def test_killed_prometheus_keeps_its_data_and_raises_its_alerts_again(site: Site) -> None:
     wait_for("the alert", lambda: site.raised("GpusMissing"), 60)
     before = time.time()
     read = {each["metric"]["job"] for each in site.ask("query", query="up", time=str(before))["result"]}

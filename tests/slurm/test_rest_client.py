@@ -111,7 +111,7 @@ def test_bulk_drain_and_undrain_by_a_hostlist(cluster: ElasticCluster) -> None:
     assert ask(cluster, work) == [True, False]
 
 
-def test_update_with_a_node_that_slurm_does_not_know_is_an_error_although_the_others_are_changed(cluster: ElasticCluster) -> None:
+def test_update_with_an_unknown_node_is_an_error_but_changes_the_others(cluster: ElasticCluster) -> None:
     with pytest.raises(SlurmRefused):
         ask(cluster, lambda client: client.update_nodes(["fix-0", "nobody-7"], "DRAIN", "slipway: a test"))
     assert "DRAIN" in cluster.state("fix-0")
@@ -119,7 +119,7 @@ def test_update_with_a_node_that_slurm_does_not_know_is_an_error_although_the_ot
     wait_for("fix-0", lambda: cluster.state("fix-0") == "IDLE+CLOUD")
 
 
-def test_node_that_powers_down_is_released_and_all_others_are_left_as_they_are(cluster: ElasticCluster) -> None:
+def test_node_that_powers_down_is_released_and_others_are_left_alone(cluster: ElasticCluster) -> None:
     cluster.configure(elastic_stack(), times={**TIMES, "SuspendTimeout": "600"})  # else Slurm itself may be the first
     cluster.taken()
     cluster.slurm("scontrol", "update", "NodeName=el-[1-2]", "State=POWER_DOWN")
@@ -149,7 +149,7 @@ def test_job_is_seen_on_its_node_and_can_be_requeued_and_cancelled(cluster: Elas
     cluster.slurm("scancel", job)
 
 
-def test_slurm_requeues_batch_jobs_alone_and_says_beforehand_which_these_are(cluster: ElasticCluster) -> None:
+def test_slurm_requeues_only_batch_jobs_and_says_in_advance_which(cluster: ElasticCluster) -> None:
     """What `NodeJob.can_requeue` stands on: of several jobs some are refused, and the others requeued."""
     refusing = cluster.running("--partition=main", "--nodelist=fix-0", "--cpus-per-task=1", "--no-requeue")
     cluster.slurm("salloc", "--no-shell", "--partition=main", "--nodelist=fix-0", user=ALICE)
@@ -185,7 +185,7 @@ def test_slurm_requeues_batch_jobs_alone_and_says_beforehand_which_these_are(clu
         wait_for("an idle node", lambda: cluster.state("fix-0") == "IDLE+CLOUD", deadline_s=60)
 
 
-def test_list_of_running_jobs_says_when_they_end_and_refuses_a_token_of_another_key(cluster: ElasticCluster, tmp_path: Path) -> None:
+def test_running_jobs_report_their_end_and_a_foreign_token_is_refused(cluster: ElasticCluster, tmp_path: Path) -> None:
     job = cluster.running("--partition=main", "--nodelist=fix-0", "--time=60")
     waiting = cluster.submit("--partition=main", "--nodelist=fix-0", "--hold")
     try:

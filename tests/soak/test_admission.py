@@ -12,7 +12,7 @@ FULL = (
 )
 
 
-def test_repaired_node_is_looked_at_at_once_and_returns_when_the_deeper_check_has_passed(stack: DevStack) -> None:
+def test_repaired_node_is_checked_at_once_and_returns_after_a_deep_check(stack: DevStack) -> None:
     """No schedule of these checks comes within the test, but for a quarter of an hour's first minute.
 
     Quick: tests/unit/controllers/nodeset/test_verified.py in the simulation, and tests/cluster/test_remedies.py: a node gets a new pod.

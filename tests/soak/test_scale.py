@@ -9,7 +9,7 @@ from tests.bench.scale import run
 from tests.slurm import test_many_jobs
 
 
-def test_a_hundred_slurmds_follow_a_node_set_up_and_down_and_jobs_wake_single_ones(image_root: Path) -> None:
+def test_hundred_slurmds_follow_a_node_set_and_jobs_wake_single_nodes(image_root: Path) -> None:
     assert run.measure("whole", 100, image_root)["total_s"] > 0
     assert run.measure("zero", 5, image_root)["submit_to_running_median_s"] > 0
 

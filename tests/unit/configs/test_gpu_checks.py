@@ -38,7 +38,7 @@ def test_limit_comes_from_the_catalogue(edits: dict[str, Any], per: str, gbs: in
     assert expected_bus_gbs(loaded, loaded.health_checks[0]) == gbs
 
 
-def test_limit_of_the_user_comes_first_and_that_of_a_drain_leaves_a_margin() -> None:
+def test_users_limit_comes_first_and_a_drains_limit_leaves_a_margin() -> None:
     loaded = cluster("h100", {"healthChecks": [{**NCCL, "settings": {"minBusBandwidthGBs": 400}}, {**NCCL, "name": "own"}]})
     given, own = (check_settings(loaded, check, loaded.node_sets[0]) for check in loaded.health_checks)
     assert (given["minBusBandwidthGBs"], given["gpus"], given["command"]) == (400, 8, [])

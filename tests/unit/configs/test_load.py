@@ -23,7 +23,7 @@ def test_example_loads(name: str) -> None:
     assert cluster(name).name == name
 
 
-def test_faults_of_shape_and_of_rules_come_together_in_the_order_of_the_file() -> None:
+def test_faults_of_shape_and_rules_are_reported_together_in_file_order() -> None:
     edits = {
         "login.users[0].uid": 12,
         "nodeSets[0].size": 2000,

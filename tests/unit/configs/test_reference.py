@@ -145,7 +145,7 @@ def test_check_names_the_file_that_is_out_of_date_and_the_command(path: str, tmp
     assert main(["check"], tmp_path) == 1
 
 
-def test_a_changed_table_of_checks_is_out_of_date_and_a_page_without_its_marks_is_refused(tmp_path: Path) -> None:
+def test_outdated_check_table_is_found_and_a_page_without_marks_refused(tmp_path: Path) -> None:
     page = (ROOT / HEALTH).read_text()
     for path in files(ROOT):
         (tmp_path / path).parent.mkdir(exist_ok=True)

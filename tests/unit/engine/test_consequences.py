@@ -137,7 +137,7 @@ def test_new_set_says_nothing_of_running_jobs() -> None:
     assert consequences([ObjectChange("create", key_of(widget_set()), document(widget_set()))]) == []
 
 
-def test_files_changed_in_place_restart_nothing_and_new_things_say_nothing() -> None:
+def test_files_changed_in_place_and_new_things_have_no_consequences() -> None:
     changed = ObjectChange("update", Key("", "ConfigMap", "slurm", "dev-slurm-config"), live=live(config_map("x")))
     new = ObjectChange("create", key_of(stateful_set()), document(stateful_set()))
     assert consequences([changed, new]) == [

@@ -179,7 +179,7 @@ def test_accounts_have_the_ids_that_pods_run_as() -> None:
         assert line in setup
 
 
-def test_file_that_vanishes_while_it_is_read_is_an_error_without_a_stack_trace(
+def test_file_that_vanishes_while_read_is_an_error_without_a_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def vanish(_name: str) -> Path:

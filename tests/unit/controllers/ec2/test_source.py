@@ -178,7 +178,7 @@ async def test_refused_write_is_tried_again(tmp_path: Path) -> None:
         assert made.told(0) == {EC2_MAINTENANCE: ("True", "SystemReboot")}
 
 
-async def test_machine_that_is_replaced_while_ec2_answers_gets_nothing_of_the_old_one(tmp_path: Path) -> None:
+async def test_machine_replaced_while_ec2_answers_inherits_nothing(tmp_path: Path) -> None:
     async with site(tmp_path) as (made, instances):
         made.amazon.schedule(instances[0], REBOOT)
         await made.look()

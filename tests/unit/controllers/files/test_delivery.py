@@ -91,7 +91,7 @@ async def test_changed_files_are_told_at_once_and_once_more(server: FakeKubernet
 
 
 @pytest.mark.anyio
-async def test_controller_that_is_killed_between_the_words_is_followed_by_one_that_says_the_second(server: FakeKubernetes) -> None:
+async def test_second_signal_is_sent_if_the_controller_dies_after_the_first(server: FakeKubernetes) -> None:
     async with process(server, twice_after_s=3600):
         await eventually(lambda: said(server) == f"{version(server)}.1")
     async with process(server):

@@ -150,7 +150,7 @@ def test_manifest_bears_the_marks_and_the_version_that_was_looked_at() -> None:
     assert declared.manifest["metadata"]["labels"] == {"a": "declared"}
 
 
-def test_missing_object_is_made_without_a_version_and_without_empty_annotations() -> None:
+def test_missing_object_is_created_without_version_or_empty_annotations() -> None:
     declared = Declared(files(annotations={"pulumi.com/skipAwait": "true"}), ())
     made = plan.plan_manifest(declared, None, Marks("slipway"), {})
     assert made is not None

@@ -244,9 +244,7 @@ async def test_error_in_a_handler_ends_the_informer(server: FakeKubernetes, api:
 
 
 @pytest.mark.parametrize("listed", [True, False], ids=["listed", "watched"])
-async def test_object_that_cannot_be_decoded_is_told_of_once_until_it_is_good_or_gone(
-    server: FakeKubernetes, api: Api, listed: bool
-) -> None:
+async def test_undecodable_object_is_reported_once_until_it_is_good_or_gone(server: FakeKubernetes, api: Api, listed: bool) -> None:
     watched = Watched(api)
     told: list[str] = []
     watched.informer.on_unread(lambda unread: told.append(f"{unread.metadata.name}: {unread.fault}"))

@@ -144,7 +144,7 @@ async def test_work_that_does_not_stop_keeps_the_lease(server: FakeKubernetes, a
     release.set()
 
 
-async def test_process_that_stands_by_runs_its_informers_only_and_can_be_stopped(server: FakeKubernetes, api: Api) -> None:
+async def test_standby_process_runs_only_its_informers_and_can_be_stopped(server: FakeKubernetes, api: Api) -> None:
     steps = Steps()
     stop = asyncio.Event()
     await Election(api, KEY, "other").acquire()

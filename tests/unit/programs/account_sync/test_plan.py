@@ -193,7 +193,7 @@ def test_nobody_leaves_an_account_whose_group_is_unknown() -> None:
     assert plan_accounts(wanted, present, Usage(frozenset(), frozenset())).changes == ()
 
 
-def test_closed_member_stays_while_a_job_of_the_account_has_a_user_without_a_name() -> None:
+def test_closed_member_stays_while_a_nameless_user_has_a_job_there() -> None:
     """Who has left the directory is a number to squeue."""
     accounts = {**NOTHING.accounts, "a": Account(description="a", organization="a")}
     present = replace(NOTHING, accounts=accounts, members={("a", "u"): Association({"MaxSubmitJobs": "0"})})

@@ -90,7 +90,7 @@ def test_users_have_accounts_seconds_after_slurmctld_is_there() -> None:
     assert ("a", "u") in slurm.state.members
 
 
-def test_what_jobs_have_is_looked_at_again_soon_and_done_is_said_once_it_went() -> None:
+def test_removal_waits_for_jobs_and_done_is_said_once_all_is_removed() -> None:
     said: list[str] = []
     reporter = Reporter(said.append)
     slurm = FakeSlurm(NOTHING)

@@ -120,7 +120,7 @@ def test_node_gets_its_size_when_it_is_drained_and_the_others_keep_theirs(site: 
     assert "keep" not in site.desk.report.message
 
 
-def test_sizes_are_tried_again_seconds_after_the_last_files_and_not_before(site: Site) -> None:
+def test_sizes_are_tried_again_seconds_after_the_last_files_not_before(site: Site) -> None:
     """Each time, every slurmd reads the files."""
     site.attempt()
     site.states["a-0"] = DRAINED

@@ -153,7 +153,7 @@ def test_user_whose_jobs_fail_has_a_node_tried_once_in_a_while() -> None:
     assert {operation for operation, _ in slurm.log} == {"reserve", "try", "release"}
 
 
-def test_node_that_was_tried_a_moment_ago_still_gives_the_jobs_of_slurms_drain_back() -> None:
+def test_node_tried_a_moment_ago_still_releases_the_jobs_of_slurms_drain() -> None:
     slurm = cluster_of(STARTS)
     launches = launches_of(slurm)
     launches.look(Suspect(NODES[0]))
@@ -177,7 +177,7 @@ def test_jobs_of_a_drained_node_come_back_with_words() -> None:
     assert slurm.remarks == dict.fromkeys(("7", "8", "11"), "did not start on gpu-0: check launch: no job starts")
 
 
-def test_node_that_slurm_has_drained_gives_its_jobs_back_and_keeps_the_reason() -> None:
+def test_node_drained_by_slurm_releases_its_jobs_and_keeps_the_reason() -> None:
     slurm = cluster_of(FAILS)
     slurm.drain(NODES[0], "Prolog error")
     slurm.jobs["7"] = [held_job()]
@@ -194,7 +194,7 @@ def test_node_that_another_check_has_is_left_to_it() -> None:
     assert NODES[0] in slurm.held
 
 
-def test_job_that_a_second_report_names_comes_back_once_the_first_look_is_over() -> None:
+def test_job_in_a_second_report_is_released_after_the_first_look() -> None:
     slurm = cluster_of(FAILS)
     slurm.jobs["7"] = [held_job()]
     pauses: list[float] = []

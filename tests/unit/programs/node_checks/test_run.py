@@ -160,7 +160,7 @@ def test_drain_by_an_administrator_during_the_check_stays(each: list[tuple[str, 
     assert all(noted(slurm, name) for name in failed), "lifted by the administrator, the node would take jobs"
 
 
-def test_node_that_no_longer_belongs_to_the_check_is_drained_again_and_let_go() -> None:
+def test_node_that_left_the_check_is_drained_again_and_released() -> None:
     slurm = cluster(["idle", "left-resumed"], [PASSED, PASSED])
     assert run(slurm, 1)["n-1"] == Outcome(UNKNOWN, "no longer in the node sets of this check", "kept drained")
     assert slurm.known["n-1"].reason == OURS
@@ -320,7 +320,7 @@ def test_failure_with_the_wish_none_is_noted_and_drains_nothing() -> None:
     assert "DRAIN" not in slurm.known["n-0"].state.flags
 
 
-def test_failure_with_the_wish_none_drains_nothing_where_it_cannot_be_noted() -> None:
+def test_failure_with_wish_none_drains_nothing_if_it_cannot_be_noted() -> None:
     slurm, outcomes = cluster(["idle"], [FAILED]), dict[str, Outcome]()
     slurm.record(["n-0"], "rack 7")
     run_all(replace(spec(1), wish="none"), slurm, outcomes.__setitem__, AT, clock=lambda: 0, pause=lambda _: None)
@@ -366,7 +366,7 @@ def notes(slurm: FakeSlurm, size: int) -> Notes:
     return Notes(spec(size), slurm, Allowance(()), AT)
 
 
-def test_results_are_noted_with_one_call_for_equal_texts_and_none_for_a_skipped_node() -> None:
+def test_equal_results_are_noted_in_one_call_and_skipped_nodes_in_none() -> None:
     slurm = cluster(["idle"] * 4, [PASSED] * 4)
     calls: list[tuple[list[str], str]] = []
     write = slurm.record

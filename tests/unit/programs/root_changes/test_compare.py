@@ -63,7 +63,7 @@ def test_root_beside_its_own_manifest_was_not_changed(made: Picture) -> None:
 
 
 @given(PICTURES, PICTURES)
-def test_every_path_that_differs_is_told_once_or_belongs_to_a_package_that_was_changed(base: Picture, now: Picture) -> None:
+def test_changed_path_is_reported_once_or_belongs_to_a_changed_package(base: Picture, now: Picture) -> None:
     changes = compare(base, now)
     assert not {*changes.added} & {*changes.changed}
     for path in {*base.entries, *now.entries}:
@@ -112,7 +112,7 @@ def test_files_of_a_changed_package_are_no_changes_of_their_own() -> None:
     assert (changes.added, changes.changed, changes.gone) == ({}, {}, {})
 
 
-def test_package_that_dpkg_was_stopped_in_is_neither_installed_nor_removed() -> None:
+def test_package_half_installed_by_dpkg_is_neither_installed_nor_removed() -> None:
     changes = compare(picture({}, {"tool": "1"}), picture({}, {}, {"tool": "half-installed"}))
     assert (changes.unfinished, changes.removed) == ({"tool": "half-installed"}, {})
 
@@ -129,7 +129,7 @@ def test_what_programs_make_by_themselves_is_nobodys_work(path: bytes, made: boo
     assert is_made(path) == made
 
 
-def test_new_folder_is_one_line_with_its_size_and_a_file_in_an_old_folder_its_own() -> None:
+def test_new_folder_is_one_line_with_its_size_and_a_new_file_its_own() -> None:
     entries = {b"opt/a": FOLDER, b"opt/a/b": FOLDER, b"opt/a/b/c": FILE, b"opt/a/d": FILE, b"opt/ab": FILE, b"srv/e": FOLDER}
     assert grouped(entries) == ["/opt/a/ (2 files, 20 B)", "/opt/ab (10 B)", "/srv/e/ (empty)"]
 
