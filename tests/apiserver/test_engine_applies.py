@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from cli import main as cli
-from tests.apiserver.conftest import Verbs, namespace_of
-from tests.apiserver.server import ApiServer
-from tests.patience import patience
+from tests.support.apiserver.server import ApiServer
+from tests.support.apiserver.verbs import Verbs, namespace_of
+from tests.support.patience import patience
 
 CHANGED = ("-c", 'app.files={"slurm.conf":"ClusterName=small\\nMaxTime=2:00:00\\n"}', "-c", 'app.sets=["a"]', "-c", "greeting=howdy")
 

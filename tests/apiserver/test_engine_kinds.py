@@ -20,8 +20,8 @@ import yaml
 from cli import main as cli
 from engine.api import Api, Served
 from engine.render import Sort
-from tests.apiserver.server import ApiServer
-from tests.patience import patience
+from tests.support.apiserver.server import ApiServer
+from tests.support.patience import patience
 
 FIXTURE = Path(__file__).parent / "fixtures" / "kinds"
 

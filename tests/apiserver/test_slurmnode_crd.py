@@ -10,7 +10,7 @@ from controllers.nodeset.plans.slurm_nodes import describe
 from controllers.nodeset.pods import build_slurm_node
 from controllers.nodeset.structs import SlurmNodeStatus
 from slurm.causes import Cause, in_order
-from tests.apiserver.server import ApiServer
+from tests.support.apiserver.server import ApiServer
 from tests.unit.controllers.nodeset.examples import look, node, nodeset, pod
 
 APPLY = {"fieldManager": "slipway", "force": "true", "fieldValidation": "Strict"}

@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from tests.cluster.dev_stack import DevStack, eventually
+from tests.support.cluster.dev_stack import DevStack, eventually
 
 NEW_SET = json.dumps({"name": "extra", "pool": "workers", "size": 1, "cpus": 1, "memoryMiB": 512, "resources": {"cpu": "50m"}})
 NEW_PARTITION = json.dumps({"name": "extra", "nodeSets": ["extra"]})

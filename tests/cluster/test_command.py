@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.dev_stack import ROOT, STATE, UP_S, eventually
-from tests.cluster.warm import warm
-from tests.patience import patience
+from tests.support.cluster.dev_stack import ROOT, STATE, UP_S, eventually
+from tests.support.cluster.warm import warm
+from tests.support.patience import patience
 
 SMALL = ROOT / "tests" / "unit" / "engine" / "fixtures" / "small"
 COMMAND = (sys.executable, "-m", "cli")

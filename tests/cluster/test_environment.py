@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.cluster.dev_stack import DevStack, eventually
-from tests.patience import patience
+from tests.support.cluster.dev_stack import DevStack, eventually
+from tests.support.patience import patience
 
 TASKS = {
     "gcc": ("printf 'int main(){return 0;}' | gcc -x c - -o /tmp/a.out && /tmp/a.out && echo ran", "ran"),

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.dev_stack import NODE_PORT, ROOT, DevStack, eventually
-from tests.cluster.guides import follow, number, section
-from tests.patience import patience
+from tests.support.cluster.dev_stack import NODE_PORT, ROOT, DevStack, eventually
+from tests.support.cluster.guides import follow, number, section
+from tests.support.patience import patience
 
 PAGE = "docs/use/first-day.md"
 HOME = "examples"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from local.quickstart import SETTINGS
-from tests.cluster.dev_stack import KEY, NODE_PORT, ROOT, DevStack, eventually
-from tests.patience import patience
+from tests.support.cluster.dev_stack import KEY, NODE_PORT, ROOT, DevStack, eventually
+from tests.support.patience import patience
 
 OPEN_EVERY_DEVICE = """#!/bin/bash
 for device in /dev/nvidia[0-9]; do

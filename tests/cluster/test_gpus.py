@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.dev_stack import DevStack, eventually
-from tests.cluster.test_node_sets import condition, status
+from tests.support.cluster.dev_stack import DevStack, eventually
+from tests.support.cluster.node_sets import condition, status
 
 FAULT = "3 GPUs, and the config says 4"
 

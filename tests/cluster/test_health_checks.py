@@ -8,67 +8,33 @@ suspended meanwhile.
 import json
 import shlex
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.dev_stack import DevStack, eventually
-from tests.patience import patience
+from tests.support.cluster.checks import (
+    ALL_FULL,
+    KINDS,
+    NIGHTLY,
+    OURS,
+    by_node,
+    causes,
+    check,
+    cleaned,
+    create_job,
+    job_of,
+    node,
+    of_nodes,
+    on_demand,
+    reservations,
+)
+from tests.support.cluster.dev_stack import DevStack, eventually
+from tests.support.patience import patience
 
-ALL_FULL: dict[str, Any] = {"minFreeMiB": 1_000_000_000}
-OURS = "slipway: check disk: "
+FIXTURES = (on_demand, cleaned)
+
 FAILED = '{"slipway":{"disk":{"result":"failed","at":"2026-01-02T03:04:05Z","failure":%s}}}'
 FAILURE = '{"since":"2026-01-02T03:04:05Z","found":"/tmp has 3 MiB free, 512 wanted","kind":"node","drains":true}'
-KINDS = ("disk", "memory", "clock", "gpu")
-NIGHTLY = ("mpi", "stream", "storage")
-BENCH = "try-check"
-"""The Job in whose pod checks are run with other limits."""
-CRON_JOBS = tuple(f"dev-check-{kind}" for kind in (*KINDS, *NIGHTLY))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def on_demand(deployed: DevStack) -> Iterator[None]:
-    """No check runs by its schedule, and none that did is still under way."""
-    _suspend(deployed, True)
-    eventually("no scheduled check runs", lambda: not any(job["status"].get("active") for job in deployed.get("cronjob")["items"]), 60)
-    job = _job(deployed, "disk")
-    job["template"]["spec"]["containers"][0]["command"] = ["sleep", "infinity"]
-    _create(deployed, BENCH, job | {"activeDeadlineSeconds": 3600})
-    deployed.wait("--for=jsonpath={.status.ready}=1", f"job/{BENCH}", deadline_s=120)
-    yield
-    deployed.kubectl("delete", "job", BENCH, "--wait=false")
-    _suspend(deployed, False)
-
-
-@pytest.fixture(autouse=True)
-def cleaned(stack: DevStack) -> Iterator[None]:
-    """No failure, no drain and no reservation of a test is left."""
-    yield
-    nodes, reserved = stack.nodes(), reservations(stack)
-    for name in nodes:
-        if f"slipway-check-{name} " in reserved:
-            stack.slurm(f"scontrol delete ReservationName=slipway-check-{name}")
-    stack.slurm(f"scontrol update NodeName={','.join(nodes)} Extra={{}}")
-    for name in nodes:
-        seen = node(stack, name)
-        if "DRAIN" in seen["state"] and not seen["reason"].startswith("slipway: check "):
-            stack.slurm(f"scontrol update NodeName={name} State=RESUME", check=False)  # the controller may be faster
-    stack.wait_until_idle()
-
-
-def _suspend(stack: DevStack, is_suspended: bool) -> None:
-    stack.kubectl("patch", "cronjob", *CRON_JOBS, "--patch", json.dumps({"spec": {"suspend": is_suspended}}))
-
-
-def _job(stack: DevStack, kind: str) -> dict[str, Any]:
-    return stack.get("cronjob", f"dev-check-{kind}")["spec"]["jobTemplate"]["spec"]
-
-
-def _create(stack: DevStack, name: str, job: dict[str, Any]) -> None:
-    stack.kubectl("delete", "job", name, "--ignore-not-found")
-    manifest = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": job}
-    stack.kubectl("create", "--filename", "-", stdin=json.dumps(manifest))
 
 
 def scheduled(stack: DevStack, *kinds: str) -> dict[str, dict[str, dict[str, str]]]:
@@ -76,10 +42,10 @@ def scheduled(stack: DevStack, *kinds: str) -> dict[str, dict[str, dict[str, str
     node."""
     said: dict[str, dict[str, dict[str, str]]] = {}
     for kind in kinds:
-        _create(stack, f"try-{kind}", _job(stack, kind))
+        create_job(stack, f"try-{kind}", job_of(stack, kind))
     for kind in kinds:
         stack.wait("--for=condition=complete", f"job/try-{kind}", deadline_s=240)
-        said[kind] = _by_node(stack.kubectl("logs", f"job/try-{kind}", "--container", "check"))
+        said[kind] = by_node(stack.kubectl("logs", f"job/try-{kind}", "--container", "check"))
     stack.kubectl("delete", "job", *(f"try-{kind}" for kind in kinds), "--wait=false")
     return said
 
@@ -87,47 +53,6 @@ def scheduled(stack: DevStack, *kinds: str) -> dict[str, dict[str, dict[str, str
 def results(said: dict[str, dict[str, dict[str, str]]]) -> dict[str, str]:
     """The result of each line, by its words."""
     return {line["message"]: line["result"] for lines in said.values() for line in lines.values()}
-
-
-def check(
-    stack: DevStack, kind: str, max_drained: int | None = 100, runs: str = "", nodes: Sequence[str] = (), **limits: Any
-) -> dict[str, dict[str, str]]:
-    """One run of a check's command with other limits, in a pod like its own: what it said of each node. `max_drained` None: the stack's.
-    `runs` is the program that the nodes run instead, `nodes` the node sets. `per`, `after`, `budgetNodeMinutes` and `wish` are the check's
-    own."""
-    [*program, given] = _job(stack, kind)["template"]["spec"]["containers"][0]["command"]
-    spec = json.loads(given)
-    spec["check"] = runs or spec["check"]
-    spec |= {key: limits.pop(key) for key in ("per", "after", "budgetNodeMinutes", "wish") if key in limits}
-    spec["nodeSets"] = [each for each in spec["nodeSets"] if not nodes or each["name"] in nodes]
-    for node_set in spec["nodeSets"]:
-        node_set["settings"] |= limits
-        node_set |= {} if max_drained is None else {"maxDrained": max_drained}
-    return _by_node(stack.kubectl("exec", f"job/{BENCH}", "--container", "check", "--", *program, json.dumps(spec), timeout_s=400))
-
-
-def of_nodes(said: dict[str, dict[str, str]]) -> dict[str, tuple[str, str]]:
-    """The result and the action for each node, without the lines of pairs."""
-    return {name: (line["result"], line["action"]) for name, line in said.items() if "pair" not in line}
-
-
-def _by_node(said: str) -> dict[str, dict[str, str]]:
-    lines = [json.loads(line) for line in said.splitlines()]
-    return {"+".join(line["pair"]) if "pair" in line else line["node"]: line for line in lines}
-
-
-def node(stack: DevStack, name: str) -> dict[str, Any]:
-    [seen] = json.loads(stack.slurm(f"scontrol show node {name} --json"))["nodes"]
-    return seen
-
-
-def causes(stack: DevStack, name: str) -> dict[str, dict[str, str]]:
-    """What the node's object has of its causes, by name, the most urgent first."""
-    return {cause["name"]: cause for cause in stack.get("slurmnode", name)["status"].get("causes", [])}
-
-
-def reservations(stack: DevStack) -> str:
-    return stack.slurm("scontrol show reservation --oneliner")
 
 
 def test_healthy_nodes_pass_all_checks_and_slurm_keeps_the_results(stack: DevStack) -> None:
@@ -342,8 +267,8 @@ def bring_home(stack: DevStack, name: str) -> None:
     stack.look_at(name)
 
 
-def refused_job(stack: DevStack, homeless: str) -> str:
-    """A job on all nodes whose prolog found /home missing. Empty if slurmd's own check, once a minute, found it before the job began."""
+def refused_job(stack: DevStack, homeless: str) -> int | None:
+    """A job on all nodes whose prolog found /home missing. None if slurmd's own check, once a minute, found it before the job began."""
     job = stack.submit("#!/bin/bash\ntrue\n", "--nodes=4 --output=/dev/null")
     eventually("the drain", lambda: node(stack, homeless)["reason"] == "slipway: check mounts: /home is not mounted", 30)
 
@@ -354,7 +279,7 @@ def refused_job(stack: DevStack, homeless: str) -> str:
     if "Restarts=1" in eventually("the job waits", record, 30):
         return job
     stack.slurm(f"scancel {job}")
-    return ""
+    return None
 
 
 def test_job_waits_until_a_node_that_fails_its_prolog_check_is_mended(stack: DevStack, homeless: str) -> None:
@@ -412,13 +337,13 @@ def test_all_reduce_over_the_whole_set_is_one_job(stack: DevStack) -> None:
 def test_user_job_preempts_a_check_at_once_and_its_partition_is_hidden(stack: DevStack) -> None:
     assert "slipway-checks" not in stack.ssh("sinfo --noheader --format=%R")
     assert stack.ssh("srun --partition=slipway-checks true 2>&1 || echo refused").strip().endswith("refused")
-    spec = json.loads(_job(stack, "disk")["template"]["spec"]["containers"][0]["command"][-1]) | {"check": "command"}
+    spec = json.loads(job_of(stack, "disk")["template"]["spec"]["containers"][0]["command"][-1]) | {"check": "command"}
     for node_set in spec["nodeSets"]:
         node_set["settings"] = {"command": ["sh", "-c", "for _ in $(seq 550); do [ -e /home/alice/go ] && break; sleep 0.1; done"]}
-    job = _job(stack, "disk")
+    job = job_of(stack, "disk")
     job["template"]["spec"]["containers"][0]["command"][-1] = json.dumps(spec)
     mode = stack.ssh("rm -f go; stat -c %a .; chmod 711 .").strip()
-    _create(stack, "try-preempted", job)
+    create_job(stack, "try-preempted", job)
     running = "squeue --all --noheader --partition=slipway-checks --states=RUNNING --format=%N"
     eventually("the check has all nodes", lambda: len(stack.slurm(running).split()) == 4, 60)
     began = time.monotonic()
@@ -428,7 +353,7 @@ def test_user_job_preempts_a_check_at_once_and_its_partition_is_hidden(stack: De
     stack.let_go()
     stack.wait("--for=condition=complete", "job/try-preempted", deadline_s=240)
     stack.ssh(f"chmod {mode} .")
-    said = _by_node(stack.kubectl("logs", "job/try-preempted", "--container", "check"))
+    said = by_node(stack.kubectl("logs", "job/try-preempted", "--container", "check"))
     assert (said["cpu-0"]["result"], said["cpu-0"]["found"]) == ("skipped", "a user's job took the node meanwhile")
     assert said["cpu-1"]["result"] == "passed"
     stack.kubectl("delete", "job", "try-preempted", "--wait=false")

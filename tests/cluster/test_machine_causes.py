@@ -11,7 +11,7 @@ import pytest
 
 from names import annotations
 from slurm.maintenance import ANNOUNCED
-from tests.cluster.dev_stack import DevStack, eventually
+from tests.support.cluster.dev_stack import DevStack, eventually
 
 TAINT = "karpenter.sh/disrupted"
 

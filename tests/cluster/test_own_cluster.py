@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from local import layout
-from tests.cluster.dev_stack import ROOT, STATE, UP_S, DevStack, eventually
-from tests.patience import patience
+from tests.support.cluster.dev_stack import ROOT, STATE, UP_S, DevStack, eventually
+from tests.support.patience import patience
 
 LABEL = "slipway.dev/mini"
 NAMESPACE = "slurm-mini"

@@ -7,20 +7,12 @@ from datetime import datetime
 
 import pytest
 
-from tests.cluster.dev_stack import NAMESPACE, DevStack, eventually
-from tests.cluster.inside import processes_of
-from tests.patience import patience
+from tests.support.cluster.dev_stack import NAMESPACE, DevStack, eventually
+from tests.support.cluster.inside import processes_of
+from tests.support.cluster.recovery import UNTIL_KILLED, kill_pod
+from tests.support.patience import patience
 
 UNTIL_GO = "#!/bin/bash\nuntil [[ -e go ]]; do sleep 0.5; done\necho finished\n"
-UNTIL_KILLED = "#!/bin/bash\n((${SLURM_RESTART_COUNT:-0})) || sleep 600\nhostname\n"
-"""Long when it starts first, short when it starts again."""
-
-
-def kill_pod(stack: DevStack, pod: str) -> str:
-    """Ends a pod at once, as a dying machine would; gives the uid of the one that is gone."""
-    uid = stack.get("pod", pod)["metadata"]["uid"]
-    stack.kubectl("delete", "pod", pod, "--force", "--grace-period=0")
-    return uid
 
 
 def is_back(stack: DevStack, component: str, gone: str, name: str = "") -> bool:

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.cluster.dev_stack import DevStack, eventually
+from tests.support.cluster.dev_stack import DevStack, eventually
 
 
 def with_counts(stack: DevStack, name: str, counts: dict[str, int]) -> dict[str, Any]:

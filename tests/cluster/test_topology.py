@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from local import layout
-from tests.cluster.dev_stack import DevStack, eventually
+from tests.support.cluster.dev_stack import DevStack, eventually
 
 MACHINE = layout.WORKERS[1].name
 TELL = 'echo "$SLURM_TOPOLOGY_ADDR $SLURM_TOPOLOGY_ADDR_PATTERN"'

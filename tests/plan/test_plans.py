@@ -16,7 +16,8 @@ import pytest
 from engine.faults import SlipwayError
 from engine.plan import Plan, Resource, as_json, compare, unknown_path
 from engine.render import documents, yaml_text
-from tests.plan.conftest import ROOT, plan_of
+from tests.plan.conftest import plan_of
+from tests.support.project import ROOT
 
 GOLDEN = ROOT / "tests" / "golden" / "plan"
 MOST_RESOURCES = 500

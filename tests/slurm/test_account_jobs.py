@@ -11,11 +11,11 @@ from cli.check.facts import WAIT_FOR_ACCOUNT
 from configs.render.gpu_jobs import FOLDER as FOLDER_OF_GPUS
 from names import ports
 from programs.metrics.settings import Settings, to_json
-from tests.patience import seconds
-from tests.slurm.accounts_cluster import ALICES, BOB, ENFORCE, AccountsCluster, enforced, running
-from tests.slurm.image_cluster import ALICE, STACK
-from tests.slurm.image_pods import PodError, wait_for
-from tests.unit.programs.metrics.recorded import of
+from tests.support.patience import seconds
+from tests.support.programs.metrics.recorded import of
+from tests.support.slurm.accounts_cluster import ALICES, BOB, ENFORCE, AccountsCluster, enforced, running
+from tests.support.slurm.image_pods import PodError, wait_for
+from tests.support.slurm.image_stack import ALICE, STACK
 
 GET = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=60).read().decode())"
 FOLDER = Path("/var/tmp/slipway-account-jobs")

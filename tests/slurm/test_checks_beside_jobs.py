@@ -16,10 +16,10 @@ from names import paths
 from slurm.check_results import read_results
 from slurm.instances import read_instance
 from slurm.prologs import CHECKS
-from tests.patience import seconds
-from tests.slurm.checks_cluster import NODES, ChecksCluster, often, running
-from tests.slurm.image_cluster import ALICE, SLURM
-from tests.slurm.image_pods import PodError, wait_for
+from tests.support.patience import seconds
+from tests.support.slurm.checks_cluster import NODES, ChecksCluster, often, running
+from tests.support.slurm.image_pods import PodError, wait_for
+from tests.support.slurm.image_stack import ALICE, SLURM
 
 CLASSES = {"nvme": "nvme", "network": "infiniband"}
 GPU = {"name": "gpu", "check": "gpu", "nodeSets": ["gpu"], "maxDrained": 1}

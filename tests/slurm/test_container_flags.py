@@ -7,9 +7,9 @@ from shlex import quote
 
 import pytest
 
-from tests.slurm.container_cluster import CACHE, ONE, Site, big, containers, rest, signal_program, signal_pulls
-from tests.slurm.image_cluster import ALICE
-from tests.slurm.image_pods import wait_for
+from tests.support.slurm.container_cluster import CACHE, ONE, Site, big, containers, rest, signal_program, signal_pulls
+from tests.support.slurm.image_pods import wait_for
+from tests.support.slurm.image_stack import ALICE
 
 STEP = f"srun --container-image={ONE}"
 ALONE = "--exact --ntasks=1 --mem=64"

@@ -16,19 +16,24 @@ import pytest
 
 from tests.bench import containers as benchmark
 from tests.bench.smallest import assert_yields_figures
-from tests.slurm import container_site as site
-from tests.slurm.container_cluster import CACHE, ONE, Site, begin_slow_pull, big, containers, rest, signal_pulls
-from tests.slurm.container_site import PASSWORD, PRIVATE, PUBLIC, USER, entry, folder
-from tests.slurm.image_cluster import ALICE, BOB
-from tests.slurm.image_pods import wait_for
-from tests.slurm.root_cluster import WORKERS, stand_in
+from tests.support.slurm import container_site as site
+from tests.support.slurm.container_cluster import (
+    CACHE,
+    ONE,
+    Site,
+    assert_has_all_files,
+    begin_slow_pull,
+    big,
+    rest,
+    signal_pulls,
+    world,
+)
+from tests.support.slurm.container_site import PASSWORD, PRIVATE, PUBLIC, USER, entry, folder
+from tests.support.slurm.image_pods import wait_for
+from tests.support.slurm.image_stack import ALICE, BOB
+from tests.support.slurm.root_cluster import WORKERS, stand_in
 
-
-@pytest.fixture(scope="module")
-def world(image_root: Path) -> Iterator[Site]:
-    """Two nodes, a versioned root, two registries."""
-    with containers(Path("/var/tmp/slipway-containers"), "swco-", image_root) as world:
-        yield world
+FIXTURES = (world,)
 
 
 @pytest.fixture(autouse=True)
@@ -389,13 +394,6 @@ def test_image_larger_than_the_disk_is_one_line(world: Site) -> None:
 def test_image_of_5_000_files_has_them_all(world: Site) -> None:
     """The long one: tests/soak/test_containers.py."""
     assert_has_all_files(world, 5_000)
-
-
-def assert_has_all_files(world: Site, count: int) -> None:
-    """Runs an image of that many files, whose tables are larger than all that they hold."""
-    name = world.push(f"many-{count}", folder("many"), *(entry(f"many/{n}", b"x") for n in range(count)))
-    said = world.srun(name, f"set -- /many/*; echo $# files; cat /many/{count - 1}", "--nodelist=gpu-0")
-    assert said.splitlines() == [f"{count} files", "x"]
 
 
 def test_image_with_setuid_programs_and_devices_gives_no_rights(world: Site) -> None:

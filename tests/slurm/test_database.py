@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.guides import commands
-from tests.patience import seconds
-from tests.slurm.database_cluster import UNTIL_TOLD, DatabaseCluster, running
-from tests.slurm.image_cluster import MYSQL, SLURM
-from tests.slurm.image_pods import wait_for
+from tests.support.cluster.guides import commands
+from tests.support.patience import seconds
+from tests.support.slurm.database_cluster import UNTIL_TOLD, DatabaseCluster, running
+from tests.support.slurm.image_pods import wait_for
+from tests.support.slurm.image_stack import MYSQL, SLURM
 
 FOLDER = Path("/var/tmp/slipway-database-pods")
 SQL = ("mariadb", "--no-defaults", "--socket=/run/mysqld/mysqld.sock", "--user=mysql")

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import patience, seconds
-from tests.slurm.elastic_cluster import NAMES, TIMES, ElasticCluster, elastic_stack
-from tests.slurm.image_cluster import ALICE, SLURM, STOP
-from tests.slurm.image_pods import Machine, PodError, wait_for
+from tests.support.patience import patience, seconds
+from tests.support.slurm.elastic_cluster import NAMES, TIMES, ElasticCluster, elastic_stack
+from tests.support.slurm.image_cluster import STOP
+from tests.support.slurm.image_pods import Machine, PodError, wait_for
+from tests.support.slurm.image_stack import ALICE, SLURM
 
 FOLDER = Path("/var/tmp/slipway-elastic-pods")
 PREFIX = "swel-"

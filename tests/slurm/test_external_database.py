@@ -11,9 +11,10 @@ import pytest
 
 from configs.models.accounting import Purge
 from configs.models.fields import camel
-from tests.slurm.database_cluster import DatabaseCluster
-from tests.slurm.image_cluster import MYSQL, SLURM, STACK, program_mount
-from tests.slurm.image_pods import Container, Machine, wait_for
+from tests.support.slurm.database_cluster import DatabaseCluster
+from tests.support.slurm.image_cluster import program_mount
+from tests.support.slurm.image_pods import Container, Machine, wait_for
+from tests.support.slurm.image_stack import MYSQL, SLURM, STACK
 
 FOLDER = Path("/var/tmp/slipway-external-pods")
 HOST = "db.example"

@@ -13,8 +13,8 @@ from changes.configuration import parse
 from changes.jobs import Job, read_queue, stranded
 from names import ports
 from slurm.tokens import mint
-from tests.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
-from tests.slurm.image_pods import Machine, wait_for
+from tests.support.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
+from tests.support.slurm.image_pods import Machine, wait_for
 
 FOLDER = Path("/var/tmp/slipway-fates-pods")
 GET = """

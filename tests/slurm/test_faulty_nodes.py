@@ -10,9 +10,9 @@ import pytest
 
 from slurm.check_results import CheckResult, failures, read_results
 from slurm.prologs import CHECKS
-from tests.patience import seconds
-from tests.slurm.checks_cluster import ChecksCluster, running
-from tests.slurm.image_pods import Container, PodError, wait_for
+from tests.support.patience import seconds
+from tests.support.slurm.checks_cluster import ChecksCluster, running
+from tests.support.slurm.image_pods import Container, PodError, wait_for
 
 FOLDER = Path("/var/tmp/slipway-faulty")
 NODE = "gpu-1"

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.elastic_cluster import ElasticCluster
-from tests.slurm.image_cluster import ALICE, STACK
-from tests.slurm.image_pods import Container, Machine, PodError, wait_for
+from tests.support.slurm.elastic_cluster import ElasticCluster
+from tests.support.slurm.image_pods import Container, Machine, PodError, wait_for
+from tests.support.slurm.image_stack import ALICE, STACK
 
 FOLDER = Path("/var/tmp/slipway-gpus-pods")
 FIXED, ELASTIC = ("fix-0", "fix-1"), ("el-0", "el-1")

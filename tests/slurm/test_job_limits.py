@@ -12,10 +12,10 @@ import pytest
 
 from configs.load import load_cluster
 from configs.render.slurm import render
-from tests.patience import patience, seconds
-from tests.slurm.image_cluster import ALICE, BOB, STACK
-from tests.slurm.image_pods import PROJECT, PodError, wait_for
-from tests.slurm.root_cluster import CONF, PINS, TMP, WORKERS, RootCluster, running, stand_in
+from tests.support.patience import patience, seconds
+from tests.support.slurm.image_pods import PROJECT, PodError, wait_for
+from tests.support.slurm.image_stack import ALICE, BOB, STACK
+from tests.support.slurm.root_cluster import CONF, PINS, TMP, WORKERS, RootCluster, running, stand_in
 
 DISKS = {"gpu-1": "tmp=24 scratch=40"}
 """What jobs have of a node's disk there, in MiB; on the other node they have no more than folders of their own."""

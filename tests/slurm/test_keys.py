@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.database_cluster import UNTIL_TOLD, DatabaseCluster, running
-from tests.slurm.image_pods import wait_for
+from tests.support.slurm.database_cluster import UNTIL_TOLD, DatabaseCluster, running
+from tests.support.slurm.image_pods import wait_for
 
 FOLDER = Path("/var/tmp/slipway-keys-pods")
 

@@ -10,9 +10,9 @@ import pytest
 
 from components.pods import program_command
 from names import paths
-from tests.patience import patience
-from tests.slurm.image_pods import PodError, wait_for
-from tests.slurm.login_cluster import LOGIN_CONF, LOGINS, LoginCluster, Session, running
+from tests.support.patience import patience
+from tests.support.slurm.image_pods import PodError, wait_for
+from tests.support.slurm.login_cluster import LOGIN_CONF, LOGINS, LoginCluster, Session, running
 
 FOLDER = Path("/var/tmp/slipway-login-pods")
 

@@ -14,10 +14,10 @@ import pytest
 
 from programs.config_sync.untold import AGAIN, ENDED
 from slurm.job_marks import read_marks
-from tests.patience import seconds
-from tests.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
-from tests.slurm.image_cluster import ALICE, SLURM
-from tests.slurm.image_pods import Machine, wait_for
+from tests.support.patience import seconds
+from tests.support.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
+from tests.support.slurm.image_pods import Machine, wait_for
+from tests.support.slurm.image_stack import ALICE, SLURM
 
 FOLDER = Path("/var/tmp/slipway-lost-state-pods")
 PREFIX = "swls-"

@@ -10,8 +10,9 @@ import pytest
 
 from slurm.job_marks import read_marks
 from slurm.maintenance import Policy, write_policy
-from tests.slurm.image_cluster import ALICE, NAMES, SLURM, STACK, ImageCluster
-from tests.slurm.image_pods import Machine, wait_for
+from tests.support.slurm.image_cluster import ImageCluster
+from tests.support.slurm.image_pods import Machine, wait_for
+from tests.support.slurm.image_stack import ALICE, NAMES, SLURM, STACK
 
 FOLDER = Path("/var/tmp/slipway-maintenance")
 NODES = ("gpu-0", "gpu-1")

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import patience
-from tests.slurm.image_cluster import STACK
-from tests.slurm.image_pods import wait_for
-from tests.slurm.root_cluster import WORKERS, RootCluster, running
+from tests.support.patience import patience
+from tests.support.slurm.image_pods import MPI_SUM, wait_for
+from tests.support.slurm.image_stack import STACK
+from tests.support.slurm.root_cluster import WORKERS, RootCluster, running
 
 NODES = ("--nodes=2", "--ntasks-per-node=1")
 PORTS = "61000-61200"
@@ -52,7 +52,7 @@ until [ -e pass ]; do sleep 0.1; done
 def cluster(image_root: Path) -> Iterator[RootCluster]:
     stack = {**STACK, "slurm": {**STACK["slurm"], "settings": {"SrunPortRange": PORTS}}}
     with running(Path("/var/tmp/slipway-mpi-pods"), "swmp-", image_root, stack=stack) as cluster:
-        (cluster.machine.folder / "volume-home/alice/mpi_sum.py").write_text((Path(__file__).parent / "mpi_sum.py").read_text())
+        (cluster.machine.folder / "volume-home/alice/mpi_sum.py").write_text(MPI_SUM.read_text())
         yield cluster
 
 

@@ -15,9 +15,9 @@ from configs.load import load_cluster
 from configs.models.cluster import Cluster
 from configs.render.alerts import alert_names
 from configs.render.dashboards import build_dashboards
-from tests.slurm.image_pods import wait_for
-from tests.slurm.prometheus_site import Site, unpack
-from tests.unit.configs.stacks import ROOT, edited
+from tests.support.configs.stacks import ROOT, edited
+from tests.support.slurm.image_pods import wait_for
+from tests.support.slurm.prometheus_site import Site, unpack
 
 CASES = Path(__file__).parent / "alert_cases.yaml"
 SMTP = {"host": "relay.example", "sender": "slurm@example.com", "domain": "example.com", "caSecret": "ca", "credentialsSecret": "login"}

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.patience import seconds
-from tests.slurm.checks_cluster import NODES, ChecksCluster, often, running
-from tests.slurm.image_cluster import ALICE, SLURM
-from tests.slurm.image_pods import wait_for
+from tests.support.patience import seconds
+from tests.support.slurm.checks_cluster import NODES, ChecksCluster, often, running
+from tests.support.slurm.image_pods import wait_for
+from tests.support.slurm.image_stack import ALICE, SLURM
 
 PROGRAM = """#!/bin/bash
 # A line for each look, and for the last one what the program was told.

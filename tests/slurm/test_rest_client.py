@@ -2,15 +2,11 @@
 
 import asyncio
 import base64
-import ctypes
-import os
 import secrets
 import shutil
-import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
@@ -18,21 +14,19 @@ from controllers.nodeset.observe import node_job
 from controllers.nodeset.workers import NodeJob
 from controllers.slurm.client import NodeUpdate, SlurmClient, SlurmError, SlurmRefused, SlurmUnauthorized, SlurmUnreachable
 from controllers.slurm.snapshot import Poller
-from controllers.slurm.tokens import TokenSource
 from slurm.hostlists import expand
 from slurm.maintenance import RESERVATION_COMMAND, read_windows
 from slurm.states import NodeState, is_drained, is_idle, node_state
-from tests.patience import patience, seconds
-from tests.slurm.elastic_cluster import NAMES, TIMES, ElasticCluster, elastic_stack
-from tests.slurm.image_cluster import ALICE, SLURMRESTD
-from tests.slurm.image_pods import Machine, wait_for
+from tests.support.patience import patience, seconds
+from tests.support.slurm.elastic_cluster import NAMES, TIMES, ElasticCluster, elastic_stack
+from tests.support.slurm.image_pods import Machine, wait_for
+from tests.support.slurm.image_stack import ALICE, SLURMRESTD
+from tests.support.slurm.rest_client import PREFIX, ask
 
 FOLDER = Path("/var/tmp/slipway-rest-pods")
-PREFIX = "swrt-"
 NODES = {"fix-0", "fix-1", "el-0", "el-1", "el-2", "el-3"}
 OLDER = "t-older"
 """Pod of a slurmrestd that serves an older data parser only."""
-T = TypeVar("T")
 
 
 @pytest.fixture(scope="module")
@@ -49,42 +43,6 @@ def cluster(image_root: Path) -> Iterator[ElasticCluster]:
     finally:
         machine.close()
         shutil.rmtree(FOLDER, ignore_errors=True)
-
-
-def ask(
-    cluster: ElasticCluster,
-    work: Callable[[SlurmClient], Awaitable[T]],
-    key: Path | None = None,
-    life_s: float = 1800,
-    deadline_s: float = 10,
-    pod: str = "t-slurmrestd",
-    prefix: str = PREFIX,
-) -> T:
-    """What the client gives, from inside the pods' network: a thread enters it, and its event loop makes its sockets there."""
-    tokens = TokenSource(key or cluster.machine.folder / "volume-jwt" / "jwt_hs256.key", time.time, life_s=life_s)
-    answers: list[T] = []
-    errors: list[BaseException] = []
-
-    async def session() -> T:
-        async with SlurmClient(f"http://{cluster.machine.addresses[pod]}:6820", tokens, seconds(deadline_s)) as client:
-            return await work(client)
-
-    def inside() -> None:
-        handle = os.open(f"/run/netns/{prefix}hub", os.O_RDONLY)
-        try:
-            assert ctypes.CDLL(None, use_errno=True).setns(handle, 0) == 0
-            answers.append(asyncio.run(session()))
-        except BaseException as error:  # carried to the test's own thread
-            errors.append(error)
-        finally:
-            os.close(handle)
-
-    thread = threading.Thread(target=inside)
-    thread.start()
-    thread.join(120 * patience())
-    if errors:
-        raise errors[0]
-    return answers[0]
 
 
 def test_every_node_of_the_files_is_there_with_a_state_that_is_known(cluster: ElasticCluster) -> None:

@@ -10,10 +10,10 @@ from shlex import quote
 
 import pytest
 
-from tests.slurm.image_cluster import ALICE
-from tests.slurm.image_pods import wait_for
-from tests.slurm.image_root import unpack
-from tests.slurm.root_cluster import CONF, OUTWARD, RootCluster, running
+from tests.support.slurm.image_pods import wait_for
+from tests.support.slurm.image_root import unpack
+from tests.support.slurm.image_stack import ALICE
+from tests.support.slurm.root_cluster import CONF, OUTWARD, RootCluster, running
 
 SETTINGS = CONF + "file?=/etc/slipway/root/sudoers:/etc/sudoers.d/slipway\n"
 LOGINS = ("t-login", "t-login-2")

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.slurm.root_jobs import play
+from tests.support.slurm.root_jobs import play
 
 PACKAGE = """
 # A package with a system user, a folder of that user's, a configuration file, a library, a trigger and an alternative.

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.slurm.root_jobs import play
+from tests.support.slurm.root_jobs import play
 
 
 def test_version_is_whole_at_once_and_filled_only_once(image_root: Path, tmp_path: Path) -> None:

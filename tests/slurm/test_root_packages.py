@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.slurm.root_jobs import play
+from tests.support.slurm.root_jobs import play
 
 ARCHIVE = """
 fill one img:1

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.slurm.root_jobs import play
+from tests.support.slurm.root_jobs import play
 
 PACKERS = {"none": [], "gzip": ["gzip", "-c"], "xz": ["xz", "-c", "-0"], "zstd": ["zstd", "-c", "-q"]}
 

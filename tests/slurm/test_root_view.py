@@ -10,10 +10,10 @@ from shlex import quote
 
 import pytest
 
-from tests.slurm.held_jobs import finish, held, left, make_idle, new_mark
-from tests.slurm.image_cluster import ALICE
-from tests.slurm.image_pods import PodError, wait_for
-from tests.slurm.root_cluster import CONF, WORKERS, RootCluster, running, stand_in
+from tests.support.slurm.held_jobs import finish, held, left, make_idle, new_mark
+from tests.support.slurm.image_pods import MPI_SUM, PodError, wait_for
+from tests.support.slurm.image_stack import ALICE
+from tests.support.slurm.root_cluster import CONF, WORKERS, RootCluster, running, stand_in
 
 
 @pytest.fixture(scope="module")
@@ -310,7 +310,7 @@ def test_folder_that_the_user_may_not_enter_is_not_entered_for_them(cluster: Roo
 
 
 def test_mpi_of_slurm_crosses_nodes_inside_the_root(cluster: RootCluster) -> None:
-    program = (Path(__file__).parent / "mpi_sum.py").read_text()
+    program = MPI_SUM.read_text()
     (cluster.machine.folder / "volume-home/alice/mpi_sum.py").write_text(program)
     assert sorted(cluster.ssh("srun --nodes=2 --mpi=pmi2 bash -c 'echo $PMI_RANK $PMI_SIZE'").splitlines()) == ["0 2", "1 2"]
     job = cluster.batch("mpirun python3 mpi_sum.py", "--nodes=2", "--ntasks-per-node=2", "--time=60", deadline_s=300)

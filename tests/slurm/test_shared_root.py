@@ -12,11 +12,11 @@ import pytest
 
 from tests.bench import shared_root
 from tests.bench.smallest import assert_yields_figures
-from tests.slurm.held_jobs import finish, held, left, make_idle, new_mark
-from tests.slurm.image_cluster import ALICE, SLURM, STACK
-from tests.slurm.image_pods import PodError, wait_for
-from tests.slurm.image_root import unpack
-from tests.slurm.root_cluster import CONF, PINS, TMP, WORKERS, RootCluster, running
+from tests.support.slurm.held_jobs import finish, held, left, make_idle, new_mark
+from tests.support.slurm.image_pods import PodError, wait_for
+from tests.support.slurm.image_root import unpack
+from tests.support.slurm.image_stack import ALICE, SLURM, STACK
+from tests.support.slurm.root_cluster import CONF, PINS, TMP, WORKERS, RootCluster, running
 
 MANY = {"name": "many", "nodeSets": ["gpu"], "settings": {"OverSubscribe": "FORCE:32"}}
 """A partition whose jobs share CPUs: many run at once on two small workers."""

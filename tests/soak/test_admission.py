@@ -2,8 +2,8 @@
 
 import json
 
-from tests.cluster.dev_stack import DevStack, eventually
-from tests.cluster.test_admission import granted, identity, patch, restored, results
+from tests.support.cluster.admission import granted, identity, patch, restored, results
+from tests.support.cluster.dev_stack import DevStack, eventually
 
 FIXTURES = (granted, restored)
 FULL = (

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.dev_stack import DevStack, eventually
-from tests.cluster.test_health_checks import ALL_FULL, OURS, causes, check, cleaned, node, of_nodes, on_demand, reservations
+from tests.support.cluster.checks import ALL_FULL, OURS, causes, check, cleaned, node, of_nodes, on_demand, reservations
+from tests.support.cluster.dev_stack import DevStack, eventually
 
 FIXTURES = (cleaned, on_demand)
 ALL_SMALL: dict[str, Any] = {"configuredMiB": 1_000_000_000}

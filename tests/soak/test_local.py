@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from local import cgroups
-from tests.cluster.dev_stack import ROOT, DevStack, eventually
-from tests.cluster.test_local import local
+from tests.support.cluster.dev_stack import ROOT, DevStack, eventually
+from tests.support.cluster.programs import local
 
 
 def machine() -> dict[str, list[str]]:

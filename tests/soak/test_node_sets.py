@@ -2,9 +2,9 @@
 
 import time
 
-from tests.cluster.dev_stack import CONTROLLER, DevStack, eventually
-from tests.cluster.test_node_set_faults import machine_of
-from tests.cluster.test_node_sets import condition, evict, reason, status, uid
+from tests.support.cluster.dev_stack import CONTROLLER, DevStack, eventually
+from tests.support.cluster.machines import machine_of
+from tests.support.cluster.node_sets import condition, evict, reason, status, uid
 
 
 def test_pinned_worker_keeps_its_machine_and_its_disk_until_the_node_goes(restored: DevStack) -> None:

@@ -1,7 +1,7 @@
 """Packages of the stack file, from an archive beside the machine."""
 
-from tests.cluster.dev_stack import DevStack
-from tests.cluster.test_outside import repository
+from tests.support.cluster.dev_stack import DevStack
+from tests.support.cluster.outside import repository
 
 FIXTURES = (repository,)
 

@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tests.cluster.dev_stack import STATE, DevStack
-from tests.cluster.test_shared_root import root_image, run
+from tests.support.cluster.dev_stack import STATE, DevStack
+from tests.support.cluster.root_volume import root_image, run
 
 
 def up(stack: DevStack, root: Mapping[str, Any], check: bool = True) -> str:

@@ -4,7 +4,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from tests.patience import patience
+from tests.support.patience import patience
 
 NOTEBOOK = Path(__file__).parents[2] / "examples/jupyter/notebook.sh"
 STAND_IN = """#!/bin/bash

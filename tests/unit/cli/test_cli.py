@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from cli import main as cli
 from engine import record
 from engine.plan import secret_texts
-from tests.unit.cli.conftest import run
-from tests.unit.engine.conftest import SMALL, CannedServer, Recorder, write_kubeconfig
+from tests.support.engine.canned import CannedServer, write_kubeconfig
+from tests.support.engine.recorded import SMALL, Recorder
+from tests.unit.cli.verbs import run
 
 
 @pytest.fixture

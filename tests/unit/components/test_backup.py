@@ -8,7 +8,7 @@ from components import accounting, backup, control_plane
 from components.labels import Manifest
 from configs.models.backup import Backup
 from configs.models.cluster import Cluster
-from tests.unit.components.examples import BACKUP, EXTERNAL, PODS, edited_example
+from tests.support.components.examples import BACKUP, EXTERNAL, PODS, edited_example
 from tests.unit.components.structure import structural_faults
 
 BACKED_UP = edited_example({"backup": BACKUP})

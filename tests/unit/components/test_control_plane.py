@@ -11,10 +11,10 @@ from components.pods import service
 from configs.models.cluster import Cluster
 from names import ports
 from programs.config_sync.run import REFUSED
-from tests.unit.components.examples import CLUSTER, PODS
-from tests.unit.components.stacks import DEV
+from tests.support.components.examples import CLUSTER, PODS
+from tests.support.components.stacks import DEV
+from tests.support.configs.stacks import cluster
 from tests.unit.components.structure import structural_faults
-from tests.unit.configs.stacks import cluster
 
 
 def slurmctld(example: Cluster = CLUSTER) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from changes import workloads
 from components import deployed, guard
 from components.labels import Manifest, selector
 from controllers.guard import record
-from tests.unit.components.examples import CONTROLLERS_PODS
+from tests.support.components.examples import CONTROLLERS_PODS
 from tests.unit.components.structure import structural_faults
 
 NAME = "dev-guard"

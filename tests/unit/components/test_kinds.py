@@ -5,7 +5,7 @@ import pytest
 from components import kinds
 from components.labels import Manifest
 from configs.models.cluster import Cluster
-from tests.unit.components.stacks import DEV, H100
+from tests.support.components.stacks import DEV, H100
 
 
 def test_kinds_are_the_same_whichever_cluster_brings_them() -> None:

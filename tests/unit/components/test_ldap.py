@@ -10,9 +10,9 @@ from components.ldap import build_deployment, build_network_policy, build_settin
 from configs.models.cluster import Cluster
 from configs.models.ldap import Ldap
 from programs.ldap_sync.settings import from_json, to_json
-from tests.unit.components.examples import PODS
+from tests.support.components.examples import PODS
+from tests.support.configs.stacks import cluster
 from tests.unit.components.structure import structural_faults
-from tests.unit.configs.stacks import cluster
 
 LOGIN = {
     "uris": ["ldaps://one", "ldaps://two", "ldaps://three:1636"],

@@ -5,8 +5,8 @@ import pytest
 from components import nfs_server
 from components.labels import Manifest
 from configs.models.cluster import Cluster
-from tests.unit.components.examples import PODS
-from tests.unit.components.stacks import SERVED
+from tests.support.components.examples import PODS
+from tests.support.components.stacks import SERVED
 from tests.unit.components.structure import structural_faults
 
 SERVER = SERVED.storage.nfs_server or pytest.fail("no server")

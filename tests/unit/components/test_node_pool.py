@@ -14,8 +14,8 @@ from configs.models.machines import MACHINES
 from configs.models.node_pool import EksNodes, ExistingNodes, NodePool, Taint
 from programs.node_checks import pool_settings
 from programs.node_checks.pool_settings import ExpectedNodes
-from tests.unit.components.examples import PODS
-from tests.unit.components.stacks import DEV, H100
+from tests.support.components.examples import PODS
+from tests.support.components.stacks import DEV, H100
 
 POOL = DEV.node_pool("workers")
 EXISTING = POOL.existing or pytest.fail("no existing nodes")

@@ -10,9 +10,9 @@ from components.check_jobs import CHECKED_FIRST
 from components.labels import Manifest
 from configs.models.cluster import Cluster
 from configs.render.gpu_jobs import FOLDER, HOST_FOLDER
-from tests.unit.components.examples import PODS
-from tests.unit.components.stacks import DEV, H100
-from tests.unit.configs.stacks import cluster, example
+from tests.support.components.examples import PODS
+from tests.support.components.stacks import DEV, H100
+from tests.support.configs.stacks import cluster, example
 
 ELASTIC = {"nodePools[0].max": 8, "nodeSets[2].min": 1, "nodeSets[2].max": 8}
 

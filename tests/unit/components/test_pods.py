@@ -7,8 +7,8 @@ import pytest
 from components import accounting, control_plane, controllers, login, nfs_server, node_set
 from components.labels import Manifest
 from components.pods import pod_defaults
-from tests.unit.components.examples import CLUSTER, CONTROLLERS_PODS, PODS
-from tests.unit.components.stacks import DEV, SERVED
+from tests.support.components.examples import CLUSTER, CONTROLLERS_PODS, PODS
+from tests.support.components.stacks import DEV, SERVED
 from tests.unit.components.structure import structural_faults
 
 WORKLOADS: dict[str, Manifest] = {

@@ -7,9 +7,9 @@ import pytest
 from components import login, node_set
 from components.shared_root import build_cleaner, build_fill, build_report, build_settings, build_switch
 from configs.models.shared_root import RootTar, RootVersion
-from tests.unit.components.examples import PODS
-from tests.unit.components.stacks import DEV, H100
-from tests.unit.configs.stacks import cluster
+from tests.support.components.examples import PODS
+from tests.support.components.stacks import DEV, H100
+from tests.support.configs.stacks import cluster
 
 VERSIONS = [RootVersion(name=name, image=f"registry.example/root:{name}") for name in ("1", "2")]
 

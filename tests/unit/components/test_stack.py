@@ -9,8 +9,8 @@ from typing import Any, cast
 import pulumi
 import pytest
 
-from tests.unit.components import program
-from tests.unit.components.program import Registered
+from tests.support.components import program
+from tests.support.components.program import Registered
 
 # Pulumi's mark of a secret on the wire. Source: pulumi/runtime/rpc.py.
 MARK, SECRET = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"

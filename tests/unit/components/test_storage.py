@@ -7,8 +7,8 @@ import pytest
 from components import storage
 from components.shared_mounts import build_volume, shared_mounts
 from configs.models.cluster import Cluster
+from tests.support.configs.stacks import cluster
 from tests.unit.components.structure import structural_faults
-from tests.unit.configs.stacks import cluster
 
 SERVER = {"size": "1Ti", "clusterIP": "10.96.20.49", "options": ["nfsvers=4.2"]}
 NFS = {"nfs": {"server": "10.0.0.5", "path": "/export", "options": ["nfsvers=4.1"]}}

@@ -8,8 +8,8 @@ from components import accounting, control_plane, login, node_set
 from components.labels import Manifest
 from components.users import users_volume
 from configs.models.storage import Source, Storage
-from tests.unit.components.examples import PODS
-from tests.unit.components.stacks import DEV, H100
+from tests.support.components.examples import PODS
+from tests.support.components.stacks import DEV, H100
 from tests.unit.components.structure import structural_faults
 
 WITH: dict[str, Manifest] = {

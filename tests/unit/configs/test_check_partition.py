@@ -7,7 +7,7 @@ import pytest
 from configs.render.check_partition import checks_partition
 from configs.render.slurm import render
 from slurm.conf import pairs_of
-from tests.unit.configs.stacks import cluster
+from tests.support.configs.stacks import cluster
 
 
 def partitions(edits: dict[str, Any]) -> dict[str, dict[str, str]]:

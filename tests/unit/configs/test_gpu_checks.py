@@ -6,8 +6,8 @@ import pytest
 
 from configs.render.check_facts import check_settings, expected_bus_gbs
 from slurm.gpu_links import least_gb_per_s
-from tests.unit.configs.stacks import GONE, cluster
-from tests.unit.configs.test_faults_shape import faults
+from tests.support.configs.stacks import GONE, cluster
+from tests.unit.configs.found_faults import faults
 
 NCCL = {"name": "more", "check": "nccl", "schedule": "0 3 * * *", "nodeSets": ["h100"]}
 AT = 7

@@ -15,7 +15,7 @@ from configs.load import load_cluster, parse_cluster
 from configs.models.cluster import Cluster
 from configs.render.slurm import render
 from configs.rules.structure import read_structure
-from tests.unit.configs.stacks import EXAMPLES, KEY, ROOT, cluster, edited, example, places
+from tests.support.configs.stacks import EXAMPLES, KEY, ROOT, cluster, edited, example, places
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

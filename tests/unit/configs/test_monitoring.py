@@ -16,9 +16,9 @@ from configs.models.cluster import Cluster
 from configs.models.monitoring import Monitoring
 from configs.render.alerts import alert_names, build_alerts
 from configs.render.dashboards import build_dashboards
-from tests.unit.configs.stacks import ROOT, edited
+from tests.support.configs.stacks import ROOT, edited
 
-RECORDED = ROOT / "tests" / "fakes" / "metrics"
+RECORDED = ROOT / "tests/support/fakes/metrics"
 RUNBOOKS = ROOT / "docs" / "runbooks.md"
 OTHERS = frozenset(
     {

@@ -24,7 +24,7 @@ from configs.reference import ARGUMENTS, HEALTH, PAGE, SCHEMA, files, main, outd
 from configs.rules.structure import read_structure
 from configs.schema import KEY, flow, key_of, models, stack_schema
 from programs.node_checks.kinds import KINDS
-from tests.unit.configs.stacks import GONE, ROOT, edited, places
+from tests.support.configs.stacks import GONE, ROOT, edited, places
 
 STACKS = ("dev", "h100", "cluster")
 SAYS = {"description", "title", "default", "examples", "patternErrorMessage", "$schema", "definitions"}

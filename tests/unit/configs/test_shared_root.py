@@ -6,7 +6,7 @@ import pytest
 
 from configs.models.shared_root import Root, RootTar, RootVersion
 from configs.render.shared_root import current_of, render, render_sudoers, versions_of
-from tests.unit.configs.stacks import cluster
+from tests.support.configs.stacks import cluster
 
 ONE, TWO = RootVersion(name="1", image="registry.example/root:1"), RootVersion(name="2")
 

@@ -10,7 +10,7 @@ from changes.steps import Difference
 from engine.changes import ObjectChange, claims_left, retained, steps
 from engine.render import Key, key_of
 from names import annotations
-from tests.unit.engine.conftest import stateful_set
+from tests.support.engine.recorded import stateful_set
 from tests.unit.engine.live_objects import annotated, config_map, document, live, widget_set
 
 

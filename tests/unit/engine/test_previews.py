@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli import main as cli
-from tests.unit.engine.conftest import SMALL
+from tests.support.engine.recorded import SMALL
 
 CONF = "ClusterName=small\\nNodeName=a-[0-3] CPUs=2\\nPartitionName=main Nodes=a-[0-3] MaxTime=60\\n"
 SMALLER = CONF.replace("a-[0-3]", "a-[0-1]")

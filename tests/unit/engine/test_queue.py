@@ -9,7 +9,7 @@ import pytest
 
 from engine import api, queue
 from engine.kubeconfig import Where
-from tests.unit.engine.conftest import CannedServer
+from tests.support.engine.canned import CannedServer
 
 KEY = b"0123456789abcdef0123456789abcdef"
 SERVICES = "/api/v1/namespaces/slurm/services"

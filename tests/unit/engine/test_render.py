@@ -12,7 +12,7 @@ from engine.faults import SlipwayError
 from engine.plan import Plan, Resource, Secret, Unknown, revealed
 from engine.render import CRD, Document, Sort, depths, documents, namespace_of, ordered, own_documents, scoped, yaml_text
 from names import annotations
-from tests.unit.engine.conftest import Recorder
+from tests.support.engine.recorded import Recorder
 
 
 def resource(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from names import variables
 from slurm import logs
 from slurm.pump import LONGEST, Lines, Pump, make_line
-from tests.patience import patience
+from tests.support.patience import patience
 
 PROJECT = Path(__file__).parents[3]
 PUMP = [sys.executable, "-EsB", "-m", "slurm.pump"]

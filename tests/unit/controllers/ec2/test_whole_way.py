@@ -16,8 +16,8 @@ from controllers.runtime.structs import KUBE_NODES, PODS
 from slurm.causes import EC2_MAINTENANCE, EC2_SYSTEM
 from slurm.check_results import CheckResult, with_result
 from slurm.reasons import MAINTENANCE, REMEDY
-from tests.fakes.kubernetes import FakeKubernetes
-from tests.unit.controllers.ec2.site import NOW, REGION, Amazon, Site
+from tests.support.controllers.ec2.site import NOW, REGION, Amazon, Site
+from tests.support.fakes.kubernetes import FakeKubernetes
 from tests.unit.controllers.nodeset.memory_cluster import READY, Cluster
 from tests.unit.controllers.nodeset.test_repaired import SINCE, fail
 

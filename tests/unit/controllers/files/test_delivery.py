@@ -14,9 +14,9 @@ from controllers.runtime.informer import Informer
 from controllers.runtime.structs import CONFIG_MAPS, PODS, ConfigMap, ObjectMeta
 from controllers.runtime.writer import Writer
 from names import annotations
-from tests.fakes.clock import eventually
-from tests.fakes.kubernetes import FakeKubernetes
-from tests.fakes.requests import Failure
+from tests.support.fakes.clock import eventually
+from tests.support.fakes.kubernetes import FakeKubernetes
+from tests.support.fakes.requests import Failure
 
 POD = ("slurm", "dev-slurmctld-0")
 CONFIG = ("slurm", "dev-slurm-config")

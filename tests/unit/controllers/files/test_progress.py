@@ -34,8 +34,8 @@ from names import annotations, conditions, ports
 from programs.config_sync.report import Desk
 from programs.config_sync.report import Report as SidecarsReport
 from slurm.files import content_hash
-from tests.fakes.clock import eventually
-from tests.fakes.kubernetes import FakeKubernetes
+from tests.support.fakes.clock import eventually
+from tests.support.fakes.kubernetes import FakeKubernetes
 
 POD = ("slurm", "dev-slurmctld-0")
 CONFIG = ("slurm", "dev-slurm-config")

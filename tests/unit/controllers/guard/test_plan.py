@@ -10,7 +10,7 @@ from controllers.guard.plan import Change, Fights, Marks
 from controllers.guard.record import Declared, ManagedEntry, Path, RecordMeta
 from controllers.runtime.structs import ObjectMeta
 from names import annotations, labels
-from tests.unit.controllers.guard.examples import EDIT, UP, files, manager, service
+from tests.support.controllers.guard.examples import EDIT, UP, files, manager, service
 
 LATER = "2026-11-23T05:00:00Z"
 PORT: Path = ("spec", "ports", 1, "port")

@@ -9,8 +9,8 @@ from controllers.runtime import program
 from controllers.runtime.api import Api
 from controllers.runtime.lease import Election, Terms
 from controllers.runtime.structs import LEASES
-from tests.fakes.clock import FakeClock, eventually, settle
-from tests.fakes.kubernetes import FakeKubernetes
+from tests.support.fakes.clock import FakeClock, eventually, settle
+from tests.support.fakes.kubernetes import FakeKubernetes
 
 pytestmark = pytest.mark.anyio
 

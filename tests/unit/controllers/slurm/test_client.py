@@ -9,8 +9,8 @@ from prometheus_client import REGISTRY
 
 from controllers.slurm.client import SlurmClient, SlurmError, SlurmRefused, SlurmUnauthorized, SlurmUnreachable
 from controllers.slurm.metrics import request_name
-from tests.patience import patience
-from tests.unit.controllers.slurm.fake_rest import FAULT, NODE, NODES, FakeRest
+from tests.support.controllers.slurm.fake_rest import FAULT, NODE, NODES, FakeRest
+from tests.support.patience import patience
 
 
 @pytest.mark.anyio

@@ -8,9 +8,9 @@ import pytest
 from controllers.slurm.client import SlurmClient, SlurmUnreachable
 from controllers.slurm.snapshot import Poller
 from controllers.slurm.structs import Jobs
-from tests.fakes.clock import eventually
-from tests.patience import patience
-from tests.unit.controllers.slurm.fake_rest import JOB, JOBS, NODE, NODES, FakeRest
+from tests.support.controllers.slurm.fake_rest import JOB, JOBS, NODE, NODES, FakeRest
+from tests.support.fakes.clock import eventually
+from tests.support.patience import patience
 
 
 @pytest.mark.anyio

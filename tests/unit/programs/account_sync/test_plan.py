@@ -8,14 +8,11 @@ from hypothesis import strategies as st
 
 from programs.account_sync.plan import MARK, NORMAL, ROOT, Account, Association, Change, Member, Qos, State, Usage, plan_accounts
 from programs.account_sync.run import RETRY_S, Reporter, converge
-from tests.unit.programs.account_sync.fake import FakeSlurm, Killed
+from tests.unit.programs.account_sync.fake import NOTHING, FakeSlurm, Killed
 
 ACCOUNTS = ("a", "b", "c", "d", "e")
 USERS = ("u", "v", "w", "x")
 QOS_NAMES = ("high", "low", NORMAL)
-NOTHING = State(
-    {ROOT: Account("", is_ours=False)}, {(ROOT, ROOT): Association({}, is_ours=False)}, {NORMAL: Qos("Normal QOS default")}, {ROOT: ROOT}
-)
 
 LIMITS = st.fixed_dictionaries(
     {},

@@ -11,8 +11,7 @@ from programs.account_sync import run
 from programs.account_sync.plan import Account, Association, Change, State
 from programs.account_sync.run import EARLY_S, PERIOD_S, RETRY_S, Reporter, converge, tick
 from programs.account_sync.slurm import SlurmError, command
-from tests.unit.programs.account_sync.fake import FakeSlurm
-from tests.unit.programs.account_sync.test_plan import NOTHING
+from tests.unit.programs.account_sync.fake import NOTHING, FakeSlurm
 
 WANTED = State({"a": Account()}, {("a", "u"): Association()}, {}, {"u": "a"})
 

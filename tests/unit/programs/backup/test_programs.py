@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from programs.backup.plan import name_of
-from tests.log_lines import as_words
-from tests.patience import patience
+from tests.support.log_lines import as_words
+from tests.support.patience import patience
 
 PROJECT = Path(__file__).parents[4]
 FUTURE = "2099-01-01T00-00-00Z"

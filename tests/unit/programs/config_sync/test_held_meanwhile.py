@@ -11,7 +11,7 @@ from programs.config_sync import copies, report, slurm, slurmds
 from programs.config_sync.slurmds import Slurmd
 from slurm.commands import SlurmError
 from slurm.states import node_state
-from tests.unit.programs.config_sync.test_held import BUSY, DRAINED, IDLE, OFF, Site
+from tests.unit.programs.config_sync.held_site import BUSY, DRAINED, IDLE, OFF, Site
 
 CONF = "ClusterName=t\nNodeName=a-[0-2] CPUs={} {}\nPartitionName=b Nodes=ALL\n"
 SILENT = "DOWN+CLOUD+NOT_RESPONDING"

@@ -7,7 +7,7 @@ import pytest
 
 from programs.ldap_sync.accounts import Accounts, Configured, Merged, User, merge
 from programs.ldap_sync.files import Folder, read_folder
-from tests.unit.configs.stacks import KEY
+from tests.support.configs.stacks import KEY
 from tests.unit.programs.ldap_sync.people import OTHER_KEY
 
 NAMES = ("passwd", "group", "shadow")

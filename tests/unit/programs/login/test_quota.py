@@ -10,7 +10,7 @@ import pytest
 
 from programs.login import quota
 from programs.login.quota import Figures, Mount, Quota
-from tests.patience import patience
+from tests.support.patience import patience
 
 _HEAD = """\
 Disk quotas for user #10001 (uid 10001):

@@ -10,7 +10,7 @@ import pytest
 
 from programs.login import session
 from programs.login.session import Session
-from tests.log_lines import as_words
+from tests.support.log_lines import as_words
 
 USER = pwd.getpwuid(os.geteuid()).pw_name
 UID = os.geteuid()

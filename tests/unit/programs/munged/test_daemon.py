@@ -14,7 +14,7 @@ from names import ports
 from programs.munged import daemon, keys
 from programs.munged.daemon import Munged, dial
 from programs.munged.plan import Dial, Step
-from tests.patience import patience
+from tests.support.patience import patience
 
 
 @pytest.fixture

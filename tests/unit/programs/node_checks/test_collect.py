@@ -14,7 +14,7 @@ from slurm.commands import SlurmError
 from slurm.retelling import RENEW_AFTER_S, RENEW_EVERY_S
 from slurm.scontrol import Node
 from slurm.states import node_state
-from tests.unit.programs.node_checks.fake import FakeSlurm
+from tests.support.programs.node_checks.fake import FakeSlurm
 
 AT, EARLIER = "2026-01-02T03:04:05Z", "2026-01-01T00:00:00Z"
 GONE = Failure(EARLIER, "/home is not mounted")

@@ -15,7 +15,7 @@ from slurm.check_results import FAILED, LAUNCH, PASSED, UNKNOWN, failures, read_
 from slurm.commands import SlurmError
 from slurm.scontrol import Node
 from slurm.states import node_state
-from tests.unit.programs.node_checks.fake import FakeSlurm, Killed
+from tests.support.programs.node_checks.fake import FakeSlurm, Killed
 
 STARTS, FAILS, SILENT = Outcome(PASSED, "slurmd starts jobs"), Outcome(FAILED, "no job starts"), Outcome(UNKNOWN, "no answer")
 NODES = [f"gpu-{number}" for number in range(20)]

@@ -15,10 +15,10 @@ from programs.node_checks.settings import CheckedSet
 from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN, CheckResult, Failure, failures, read_results, with_result
 from slurm.scontrol import Node
 from slurm.states import node_state
-from tests.unit.programs.node_checks.fake import FakeSlurm, Killed
+from tests.support.programs.node_checks.fake import FakeSlurm, Killed
+from tests.unit.programs.node_checks.runs import AT, EARLIER, FINDINGS, spec
 
 OURS = "slipway: check disk: it was full"
-AT, EARLIER = "2026-01-02T03:04:05Z", "2026-01-01T00:00:00Z"
 WAS_FULL = with_result("", "disk", CheckResult(FAILED, EARLIER, Failure(EARLIER, "it was full"))) or ""
 STATES = {
     "idle": (frozenset({"IDLE"}), ""),
@@ -33,12 +33,6 @@ STATES = {
     "left-drained": (frozenset({"IDLE", "DRAIN", "RESERVED", "MAINTENANCE"}), OURS),
     "left-resumed": (frozenset({"IDLE", "RESERVED", "MAINTENANCE"}), ""),
 }
-FINDINGS = {
-    PASSED: Outcome(PASSED, "fine"),
-    FAILED: Outcome(FAILED, "full"),
-    UNKNOWN: Outcome(UNKNOWN, "no answer"),
-    SKIPPED: Outcome(SKIPPED, "busy"),
-}
 
 
 def cluster(states: list[str], findings: list[str]) -> FakeSlurm:
@@ -52,11 +46,6 @@ def cluster(states: list[str], findings: list[str]) -> FakeSlurm:
         if state.startswith("left"):
             slurm.held[name] = reserve("disk", Node(name, node_state(flags), OURS))
     return slurm
-
-
-def spec(size: int, max_drained: int = 100) -> Spec:
-    each = CheckedSet("n", size, 0, max_drained, {})
-    return Spec("disk", "disk", 60, 1, 600, "node", (each,), targets={f"n-{ordinal}": each for ordinal in range(size)})
 
 
 def run(slurm: FakeSlurm, size: int) -> dict[str, Outcome]:

@@ -12,7 +12,7 @@ from programs.node_checks.slurm import Slurm
 from slurm.check_results import PASSED
 from slurm.scontrol import Node
 from slurm.states import node_state
-from tests.patience import patience
+from tests.support.patience import patience
 from tests.unit.programs.node_checks.vendors import wait_until
 
 IDLE = Node("gpu-0", node_state(frozenset({"IDLE"})), partitions=("main", "slipway-checks"))

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.log_lines import as_words
-from tests.patience import patience
+from tests.support.log_lines import as_words
+from tests.support.patience import patience
 
 PROJECT = Path(__file__).parents[4]
 PROGRAM = """

@@ -12,7 +12,7 @@ from programs.slurmctld import run
 from programs.slurmctld.claim import Claim
 from programs.slurmctld.plan import Found
 from slurm.commands import SlurmError
-from tests.log_lines import as_words
+from tests.support.log_lines import as_words
 
 
 class Signals:

@@ -21,7 +21,7 @@ from programs.worker.plan import (
 )
 from slurm.scontrol import Node
 from slurm.states import node_state
-from tests.unit.slurm.law import Law, every_state
+from tests.support.law import Law, every_state
 
 OURS = "slipway: pod stopping"
 

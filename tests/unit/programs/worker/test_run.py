@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.log_lines import as_words
-from tests.patience import patience
+from tests.support.log_lines import as_words
+from tests.support.patience import patience
 
 ROOT = Path(__file__).parents[4]
 NODE = '{"nodes": [{"name": "gpu-0", "state": ["%s"], "reason": "fan *is loud", "partitions": []}]}'
