@@ -1,6 +1,6 @@
 """The meaning of a Slurm node's state, a list in REST such as ["IDLE", "CLOUD", "DRAIN"]: a base state and flags.
 
-Unknown is busy: a state that is empty or holds an unknown word is neither idle nor drained. Truth table: tests/unit/slurm/law.py.
+Unknown is busy: a state that is empty or holds an unknown word is neither idle nor drained. Truth table: tests/support/law.py.
 """
 
 from collections.abc import Iterable

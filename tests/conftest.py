@@ -1,6 +1,6 @@
 """Property tests search at random here, and the same way every time in CI, where a failure must be of the change; no test is timed.
 
-Every session begins with how patient it is (tests/patience.py) and ends with the modules that took longest (tests/timing.py).
+Every session begins with how patient it is (support/patience.py) and ends with the modules that took longest (support/timing.py).
 """
 
 import gc
@@ -16,7 +16,10 @@ import pytest_timeout
 from hypothesis import settings
 
 from cli.__main__ import RARELY
-from tests import patience, timing
+
+pytest.register_assert_rewrite("tests.support")
+
+from tests.support import patience, timing  # noqa: E402
 
 settings.register_profile("search", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)

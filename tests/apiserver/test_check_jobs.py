@@ -11,9 +11,9 @@ from configs.models.health_checks import HealthCheck
 from controllers.nodeset.check_jobs import CRON_JOBS, JOBS, KEPT_S, CronJob, build_job
 from names import variables
 from slurm.check_results import Request, requests_text
-from tests.apiserver.server import ApiServer
-from tests.unit.components.examples import PODS
-from tests.unit.components.stacks import DEV
+from tests.support.apiserver.server import ApiServer
+from tests.support.components.examples import PODS
+from tests.support.components.stacks import DEV
 
 SPACE = "check-jobs"
 REQUESTS = {"gpu-0": Request("aws:///eu-west-1a/i-0abc", "2026-01-01T00:00:00Z")}
@@ -34,7 +34,7 @@ def space(server: ApiServer) -> str:
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
-def test_job_is_that_of_kubectl_but_for_the_nodes_and_the_time_that_it_is_kept(server: ApiServer, space: str, check: HealthCheck) -> None:
+def test_job_equals_that_of_kubectl_except_for_nodes_and_lifetime(server: ApiServer, space: str, check: HealthCheck) -> None:
     manifest = build_cron_job(DEV, PODS, check)
     manifest["metadata"]["namespace"] = space
     name = manifest["metadata"]["name"]

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.apiserver.conftest import Verbs
-from tests.apiserver.server import ApiServer
+from tests.support.apiserver.server import ApiServer
+from tests.support.apiserver.verbs import Verbs
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from controllers.runtime.api import connect
 from controllers.runtime.errors import Conflict, NotFound
 from controllers.runtime.structs import PODS, Pod
 from controllers.runtime.writer import Deletion, Writer
-from tests.apiserver.server import ApiServer
+from tests.support.apiserver.server import ApiServer
 
 NAMES = count()
 

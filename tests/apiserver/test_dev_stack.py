@@ -3,8 +3,8 @@
 import pytest
 
 from cli import main as cli
-from tests.apiserver.server import ROOT, ApiServer
-from tests.plan.conftest import KEYS
+from tests.support.apiserver.server import ROOT, ApiServer
+from tests.support.project import KEYS
 
 
 def preview(server: ApiServer, capsys: pytest.CaptureFixture[str], namespace: str) -> str:

@@ -24,12 +24,12 @@ from controllers.runtime import serve
 from controllers.runtime.api import Api
 from slurm.causes import EC2_MAINTENANCE
 from slurm.topology import EC2_LAYER
-from tests.apiserver.server import ApiServer
-from tests.apiserver.small_stack import becomes
-from tests.fakes.clock import eventually
-from tests.patience import patience
-from tests.unit.components.examples import PODS
-from tests.unit.controllers.ec2.site import REGION, TOKEN, Amazon, client
+from tests.support.apiserver.server import ApiServer
+from tests.support.apiserver.small_stack import becomes
+from tests.support.components.examples import PODS
+from tests.support.controllers.ec2.site import REGION, TOKEN, Amazon, client
+from tests.support.fakes.clock import eventually
+from tests.support.patience import patience
 
 pytestmark = pytest.mark.anyio
 SPACE = "ec2-program"

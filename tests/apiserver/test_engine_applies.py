@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from cli import main as cli
-from tests.apiserver.conftest import Verbs, namespace_of
-from tests.apiserver.server import ApiServer
-from tests.patience import patience
+from tests.support.apiserver.server import ApiServer
+from tests.support.apiserver.verbs import Verbs, namespace_of
+from tests.support.patience import patience
 
 CHANGED = ("-c", 'app.files={"slurm.conf":"ClusterName=small\\nMaxTime=2:00:00\\n"}', "-c", 'app.sets=["a"]', "-c", "greeting=howdy")
 
@@ -48,7 +48,7 @@ def test_another_managers_field_is_named_and_taken_over_only_on_demand(server: A
     assert get(server, namespace, "statefulset/a")["spec"]["replicas"] == 0
 
 
-def test_a_refused_object_leaves_all_others_untouched_and_every_refusal_is_named(server: ApiServer, small: Verbs, request: Any) -> None:
+def test_one_refused_object_leaves_all_untouched_and_reports_each_refusal(server: ApiServer, small: Verbs, request: Any) -> None:
     namespace = namespace_of(request)
     small.up("--yes")
     version = get(server, namespace, "statefulset/a")["metadata"]["resourceVersion"]

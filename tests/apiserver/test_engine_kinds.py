@@ -20,8 +20,8 @@ import yaml
 from cli import main as cli
 from engine.api import Api, Served
 from engine.render import Sort
-from tests.apiserver.server import ApiServer
-from tests.patience import patience
+from tests.support.apiserver.server import ApiServer
+from tests.support.patience import patience
 
 FIXTURE = Path(__file__).parent / "fixtures" / "kinds"
 
@@ -128,7 +128,7 @@ def test_first_preview_shows_objects_of_an_unknown_kind_as_new(widgets: Widgets)
     assert said.endswith("\n3 to create\n")
 
 
-def test_first_up_brings_the_kind_then_its_objects_and_waits_for_what_the_stack_says(widgets: Widgets) -> None:
+def test_first_up_creates_the_kind_then_its_objects_and_waits_for_them(widgets: Widgets) -> None:
     def unseen() -> None:
         assert "Widget one: not seen by its controller yet" in widgets.heard()
 
@@ -148,7 +148,7 @@ def test_first_up_brings_the_kind_then_its_objects_and_waits_for_what_the_stack_
     assert "Nothing to change: 3 unchanged" in widgets.run("preview")
 
 
-def test_object_that_does_not_get_ready_is_named_with_the_controllers_words(widgets: Widgets) -> None:
+def test_unready_object_is_reported_with_the_controllers_message(widgets: Widgets) -> None:
     with widgets.controlled(widgets.say):
         widgets.run("up", *within(120))
     widgets.say(ready=False, phase="Degraded", why="No node has room.")
@@ -166,7 +166,7 @@ def test_every_expression_of_a_wait_counts(widgets: Widgets) -> None:
     assert "Widget one: {.status.address} is not there yet" in widgets.run("up", "--timeout", "2", code=1)
 
 
-def test_wait_that_cannot_be_understood_is_refused_before_anything_is_made(widgets: Widgets) -> None:
+def test_wait_with_bad_syntax_is_refused_before_anything_is_created(widgets: Widgets) -> None:
     said = widgets.run("up", "-c", "app.wait=Ready", code=1)
     assert '"Ready" is neither condition=... nor jsonpath=...' in said
     assert "not found" in widgets.server.run_kubectl("-n", widgets.namespace, "get", "configmap/files", check=False)
@@ -212,7 +212,7 @@ def test_pruned_object_says_which_finalizer_holds_it(widgets: Widgets, monkeypat
     assert widgets.get() is None
 
 
-def test_destroy_waits_for_finalizers_leaves_the_kind_and_the_next_up_takes_it_over(widgets: Widgets) -> None:
+def test_destroy_waits_for_finalizers_and_leaves_the_kind_to_the_next_up(widgets: Widgets) -> None:
     finalizers = ("-c", 'app.finalizers=["example.com/drain"]')
     with widgets.controlled(lambda: widgets.say(phase="Deleting", why="one-1 still busy.")):
         widgets.run("up", *finalizers, *within(120))
@@ -322,7 +322,7 @@ def test_kinds_of_the_pulumi_cli_and_of_the_engine_are_each_others(widgets: Widg
     widgets.server.run_kubectl(*forced, stdin=text)
 
 
-def test_class_that_somebody_else_made_is_taken_over_only_where_the_stack_says_so(widgets: Widgets) -> None:
+def test_foreign_class_is_adopted_only_if_the_stack_says_so(widgets: Widgets) -> None:
     name = f"class-{widgets.namespace}"
     widgets.extra = ["-c", f"app.classes={json.dumps([name])}"]
     made = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}, "handler": name}

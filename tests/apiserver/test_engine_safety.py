@@ -10,9 +10,10 @@ import pytest
 
 from engine import cluster
 from engine.render import Sort
-from tests.apiserver.conftest import SMALL, Verbs, namespace_of
-from tests.apiserver.server import ROOT, ApiServer
-from tests.plan.conftest import KEYS
+from tests.support.apiserver.server import ROOT, ApiServer
+from tests.support.apiserver.verbs import Verbs, namespace_of
+from tests.support.engine.recorded import SMALL
+from tests.support.project import KEYS
 
 KEYS_MADE = {
     "munge": "munge.key",

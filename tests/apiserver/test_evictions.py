@@ -12,9 +12,9 @@ import pytest
 from controllers.nodeset.pods import build_disruption_budget, build_pod
 from controllers.nodeset.structs import NodeSetObject
 from names import labels, writers
-from tests.apiserver.server import ApiServer, run_process
-from tests.patience import patience
-from tests.slurm.image_pods import wait_for
+from tests.support.apiserver.server import ApiServer, run_process
+from tests.support.patience import patience
+from tests.support.slurm.image_pods import wait_for
 
 NAMESPACES = count()
 SETS = "/apis/slipway.dev/v1alpha1/namespaces/{}/nodesets"

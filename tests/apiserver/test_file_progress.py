@@ -8,7 +8,7 @@ import msgspec
 from controllers.files.progress import DAEMON_PODS, DaemonPod, Verdict, build_event, build_status, find_verdict
 from controllers.runtime.structs import EVENTS
 from names import annotations, conditions, writers
-from tests.apiserver.server import ApiServer
+from tests.support.apiserver.server import ApiServer
 
 NAMESPACE = "file-progress"
 AT = "2026-11-23T03:00:00Z"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.apiserver.server import ApiServer
-from tests.apiserver.small_stack import (
+from tests.support.apiserver.server import ApiServer
+from tests.support.apiserver.small_stack import (
     EDITS,
     FILES,
     LABELS,
@@ -22,7 +22,7 @@ from tests.apiserver.small_stack import (
     next_second,
     small_stack,
 )
-from tests.fakes.clock import eventually
+from tests.support.fakes.clock import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -186,7 +186,7 @@ async def test_size_of_a_fixed_set_is_left_and_its_kind_restored(
         await becomes(has_its_size)
 
 
-async def test_object_that_cannot_be_restored_is_told_of_once_and_made_again_when_deleted(stack: Stack) -> None:
+async def test_unrestorable_object_is_reported_once_and_recreated_when_deleted(stack: Stack) -> None:
     """Kubernetes changes no selector of a Deployment."""
 
     async def has_its_selector() -> bool:

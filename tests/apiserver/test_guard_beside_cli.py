@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.apiserver.server import ApiServer
-from tests.apiserver.small_stack import (
+from tests.support.apiserver.server import ApiServer
+from tests.support.apiserver.small_stack import (
     EDITS,
     FILES,
     MINE,
@@ -18,7 +18,7 @@ from tests.apiserver.small_stack import (
     next_second,
     small_stack,
 )
-from tests.fakes.clock import eventually
+from tests.support.fakes.clock import eventually
 
 pytestmark = pytest.mark.anyio
 

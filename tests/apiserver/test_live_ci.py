@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from cli import main as cli
-from tests.apiserver.server import ROOT, ApiServer
-from tests.plan.conftest import KEYS
+from tests.support.apiserver.server import ROOT, ApiServer
+from tests.support.project import KEYS
 
 
 def live(output: Path, *config: str) -> tuple[object, str]:

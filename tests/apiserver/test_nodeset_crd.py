@@ -9,9 +9,9 @@ import httpx2
 import pytest
 
 from components.node_set import build_node_set
-from tests.apiserver.server import ApiServer
-from tests.unit.components.examples import PODS
-from tests.unit.components.stacks import DEV, H100
+from tests.support.apiserver.server import ApiServer
+from tests.support.components.examples import PODS
+from tests.support.components.stacks import DEV, H100
 
 PATH = "/apis/slipway.dev/v1alpha1/namespaces/default/nodesets"
 TEMPLATE: dict[str, Any] = {"spec": {"containers": [{"name": "slurmd", "image": "slurm"}]}}

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from controllers.nodeset.structs import SLURM_NODES
-from tests.browser import Browser, Page, install
-from tests.unit.controllers.page.examples import cluster, job_row, node_row, slurm_node
-from tests.unit.controllers.page.served import Served, example, in_thread
+from tests.support.browser import Browser, Page, install
+from tests.support.controllers.page.examples import cluster, job_row, node_row, slurm_node
+from tests.support.controllers.page.served import Served, example, in_thread
 
 SHOWN = "document.body.dataset.shown"
 ATTACK = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"

@@ -9,10 +9,10 @@ import pytest
 from components import controllers, ec2, guard, page
 from configs.models.ec2 import Ec2
 from configs.models.node_set import Remedies
-from tests.apiserver.server import ApiServer
-from tests.patience import patience
-from tests.unit.components.examples import PODS
-from tests.unit.components.stacks import repairing
+from tests.support.apiserver.server import ApiServer
+from tests.support.components.examples import PODS
+from tests.support.components.stacks import repairing
+from tests.support.patience import patience
 
 CONTROLLER, GUARD, PAGE, EC2 = "dev-nodeset-controller", "dev-guard", "dev-page", "dev-ec2"
 TABLES = {

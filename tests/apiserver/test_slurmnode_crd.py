@@ -10,7 +10,7 @@ from controllers.nodeset.plans.slurm_nodes import describe
 from controllers.nodeset.pods import build_slurm_node
 from controllers.nodeset.structs import SlurmNodeStatus
 from slurm.causes import Cause, in_order
-from tests.apiserver.server import ApiServer
+from tests.support.apiserver.server import ApiServer
 from tests.unit.controllers.nodeset.examples import look, node, nodeset, pod
 
 APPLY = {"fieldManager": "slipway", "force": "true", "fieldValidation": "Strict"}
@@ -34,7 +34,7 @@ def apply(server: ApiServer, namespace: str, manifest: dict[str, Any], **asked: 
     return answer.status_code, answer.json()
 
 
-def test_object_is_stored_as_the_controller_writes_it_and_a_lifted_cause_goes(server: ApiServer) -> None:
+def test_object_is_stored_as_written_and_a_lifted_cause_is_removed(server: ApiServer) -> None:
     server.make_namespace("sn-apply")
     code, made = apply(server, "sn-apply", written(CORDON, DISK))
     assert (code, made["status"]) == (201, written(CORDON, DISK)["status"])

@@ -19,8 +19,8 @@ from pathlib import Path
 from names import ports
 from programs.metrics.settings import Settings, to_json
 from tests.bench.results import ROOT, Benchmark, Figure, figure
-from tests.patience import patience
-from tests.unit.programs.metrics.recorded import job, node, of
+from tests.support.patience import patience
+from tests.support.programs.metrics.recorded import job, node, of
 
 _STATES = ("IDLE+CLOUD", "MIXED+CLOUD", "ALLOCATED+CLOUD", "IDLE+CLOUD+DRAIN", "IDLE+CLOUD+POWERED_DOWN")
 _REASONS = ("Priority", "Resources", "Dependency", "QOSMaxGRESPerUser", "ReqNodeNotAvail, UnavailableNodes:gpu-17")

@@ -14,11 +14,11 @@ from shlex import quote
 
 from tests.bench.image import unpacked
 from tests.bench.results import Benchmark, Figure, figure
-from tests.slurm import container_site as site
-from tests.slurm.container_cluster import CACHE, Site, containers
-from tests.slurm.container_site import PUBLIC, entry, folder
-from tests.slurm.image_cluster import ALICE
-from tests.slurm.root_cluster import RootCluster
+from tests.support.slurm import container_site as site
+from tests.support.slurm.container_cluster import CACHE, Site, containers
+from tests.support.slurm.container_site import PUBLIC, entry, folder
+from tests.support.slurm.image_stack import ALICE
+from tests.support.slurm.root_cluster import RootCluster
 
 OWN = f"{CACHE}/{ALICE}"
 IMAGE, MANY = (f"docker://{PUBLIC}/team/{name}:1" for name in ("bench-large", "bench-many"))

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.bench.results import Benchmark, Figure, figure
-from tests.cluster.dev_stack import DevStack, eventually
-from tests.patience import patience
+from tests.support.cluster.dev_stack import DevStack, eventually
+from tests.support.patience import patience
 
 TINY = {
     "nodePools[0].hardware.coresPerSocket": 32,

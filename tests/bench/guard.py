@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 from tests.bench.results import Benchmark, Figure, figure
-from tests.cluster.dev_stack import DevStack, eventually
+from tests.support.cluster.dev_stack import DevStack, eventually
 
 _EDITED = ("configmap/dev-users", "configmap/dev-login-settings", "configmap/dev-accounts")
 _DELETED = ("service/dev-slurmctld", "service/dev-slurmrestd", "configmap/dev-slurm-config")

@@ -6,7 +6,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from tests.slurm.image_root import unpack
+from tests.support.slurm.image_root import unpack
 
 
 @cache

@@ -21,7 +21,7 @@ from controllers.runtime.api import connect
 from controllers.runtime.informer import Informer
 from controllers.runtime.structs import KUBE_NODES, PODS, KubeNode, Pod
 from tests.bench.results import Benchmark, Figure, figure
-from tests.fakes.kubernetes import FakeKubernetes
+from tests.support.fakes.kubernetes import FakeKubernetes
 
 _ALL = ("PodScheduled", "Initialized", "ContainersReady", "Ready", "PodReadyToStartContainers")
 

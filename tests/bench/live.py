@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 from tests.bench.results import Benchmark, Figure, figure
-from tests.cluster.dev_stack import DevStack, eventually
+from tests.support.cluster.dev_stack import DevStack, eventually
 
 _FILES = ("exec", "dev-slurmctld-0", "-c", "reconfigure", "--", "readlink", "/etc/slurm/..data")
 _CHANGES = ("03:00:00", "04:00:00", "05:00:00", "06:00:00", "07:00:00")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench.results import Benchmark, Figure, figure
-from tests.cluster.dev_stack import DevStack
+from tests.support.cluster.dev_stack import DevStack
 
 PROGRAM = Path(__file__).with_name("mpi_cost.c").read_text()
 _SCRIPT = """

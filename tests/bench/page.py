@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench.results import Benchmark, Figure, figure
-from tests.browser import Browser, install
-from tests.unit.controllers.page.served import example
+from tests.support.browser import Browser, install
+from tests.support.controllers.page.served import example
 
 _FIRST = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 _SHOWN = "performance.getEntriesByName('shown')[0]?.startTime"

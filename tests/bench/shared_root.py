@@ -17,9 +17,9 @@ from pathlib import Path
 
 from tests.bench.image import unpacked
 from tests.bench.results import Benchmark, Figure, figure
-from tests.slurm.image_pods import wait_for
-from tests.slurm.root_cluster import CONF, RootCluster, running
-from tests.slurm.root_jobs import PROJECT, play
+from tests.support.slurm.image_pods import wait_for
+from tests.support.slurm.root_cluster import CONF, RootCluster, running
+from tests.support.slurm.root_jobs import PROJECT, play
 
 _FILLS = """
 now() { echo "${EPOCHREALTIME/[.,]/}"; }

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.bench.results import Benchmark, Figure, figure
-from tests.cluster.dev_stack import DevStack, eventually
-from tests.log_lines import NODE_HEARD, times_of
+from tests.support.cluster.dev_stack import DevStack, eventually
+from tests.support.log_lines import NODE_HEARD, times_of
 
 _SCRIPT = """#!/bin/bash
 read -r up _ </proc/uptime

@@ -5,7 +5,7 @@ from typing import Any
 from tests.bench.catalogue import STACK
 from tests.bench.results import Benchmark
 from tests.bench.smallest import assert_yields_figures, each_of
-from tests.cluster.dev_stack import DevStack
+from tests.support.cluster.dev_stack import DevStack
 
 
 @each_of(STACK)

@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from tests.cluster.dev_stack import DevStack, eventually
+from tests.support.cluster.dev_stack import DevStack, eventually
 
 NEW_SET = json.dumps({"name": "extra", "pool": "workers", "size": 1, "cpus": 1, "memoryMiB": 512, "resources": {"cpu": "50m"}})
 NEW_PARTITION = json.dumps({"name": "extra", "nodeSets": ["extra"]})
@@ -19,7 +19,7 @@ def test_preview_of_an_unchanged_stack_shows_no_change(stack: DevStack) -> None:
     assert "nothing to change" in stack.slipway("preview").stdout.lower()
 
 
-def test_changed_partition_is_previewed_line_by_line_then_applied_while_a_job_runs(restored: DevStack) -> None:
+def test_partition_change_is_previewed_by_line_and_applied_under_a_job(restored: DevStack) -> None:
     change = ("--config", "cluster.partitions[0].maxTime=02:00:00")
     job = restored.hold("--nodelist=cpu-0", "--time=60")
     restored.wait_for_job(job, "RUNNING")
@@ -57,7 +57,7 @@ def test_disk_that_cannot_grow_is_refused_and_nothing_changes(restored: DevStack
     assert there() == before
 
 
-def test_node_set_is_added_while_a_job_runs_and_pruned_while_one_runs_on_it(restored: DevStack) -> None:
+def test_node_set_is_added_while_a_job_runs_and_pruned_under_a_job_on_it(restored: DevStack) -> None:
     job = restored.hold("--nodelist=cpu-0")
     restored.wait_for_job(job, "RUNNING")
     change = ("--config", f"cluster.nodeSets[3]={NEW_SET}", "--config", f"cluster.partitions[3]={NEW_PARTITION}")

@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.dev_stack import ROOT, STATE, UP_S, eventually
-from tests.cluster.warm import warm
-from tests.patience import patience
+from tests.support.cluster.dev_stack import ROOT, STATE, UP_S, eventually
+from tests.support.cluster.warm import warm
+from tests.support.patience import patience
 
 SMALL = ROOT / "tests" / "unit" / "engine" / "fixtures" / "small"
 COMMAND = (sys.executable, "-m", "cli")
@@ -95,7 +95,7 @@ def test_up_makes_everything_and_a_second_up_changes_nothing(small: SmallStack) 
     assert "Nothing to change: 9 unchanged" in small.run("preview")
 
 
-def test_an_up_killed_on_the_way_is_finished_by_the_next_with_the_same_secrets(small: SmallStack) -> None:
+def test_next_up_finishes_a_killed_up_with_the_same_secrets(small: SmallStack) -> None:
     with subprocess.Popen([*COMMAND, *small.argv("up")], cwd=ROOT, stdout=subprocess.DEVNULL) as process:
         eventually("the random values kept", lambda: small.get("secret/slipway-small-dev-random"), every_s=0.05)
         process.send_signal(signal.SIGKILL)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.dev_stack import DevStack
-from tests.cluster.guides import follow, number, section
-from tests.patience import patience
-from tests.slurm.container_site import base_layer, entry, layer, write_image
+from tests.support.cluster.dev_stack import DevStack
+from tests.support.cluster.guides import follow, number, section
+from tests.support.patience import patience
+from tests.support.slurm.container_site import base_layer, entry, layer, write_image
 
 BUILD = """set -e
 rm -rf mpi-image; mkdir -p mpi-image/image/{tmp,bin,etc}; cd mpi-image

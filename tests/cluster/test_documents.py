@@ -3,8 +3,8 @@ test_users.py and tests/slurm/test_database.py run them."""
 
 import pytest
 
-from tests.cluster.dev_stack import DevStack, eventually
-from tests.cluster.guides import commands, run
+from tests.support.cluster.dev_stack import DevStack, eventually
+from tests.support.cluster.guides import commands, run
 
 ELSEWHERE = {
     "docs/start/first-day.md": ("slipway check", "slipway up"),  # `make up` has just run both

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.cluster.dev_stack import ROOT, DevStack, eventually
-from tests.patience import patience
+from tests.support.cluster.dev_stack import DevStack, eventually
+from tests.support.patience import patience
+from tests.support.project import ROOT
 
 GUIDES = sorted(page.name for page in (ROOT / "docs" / "use").glob("*.md"))
 TASKS = {
@@ -189,7 +190,7 @@ def test_module_of_a_session_and_of_a_batch_script_are_the_same(stack: DevStack)
     assert stack.ssh("sbatch --wait --output=module.out module.sh >/dev/null; cat module.out") == "/opt/mpi/mpich/bin/mpicc\n"
 
 
-def test_module_that_a_session_has_loaded_is_there_in_a_batch_script_with_a_login_shell(stack: DevStack) -> None:
+def test_module_loaded_in_a_session_is_loaded_in_a_login_shell_batch_job(stack: DevStack) -> None:
     script = "#!/bin/bash -l\nwhich mpicc\nmodule --terse list 2>&1\n"
     stack.ssh(f"printf %s {shlex.quote(script)} > module.sh")
     submit = "module load mpi/mpich; sbatch --wait --output=module.out module.sh >/dev/null"

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.dev_stack import NODE_PORT, ROOT, DevStack, eventually
-from tests.cluster.guides import follow, number, section
-from tests.patience import patience
+from tests.support.cluster.dev_stack import NODE_PORT, ROOT, DevStack, eventually
+from tests.support.cluster.guides import follow, number, section
+from tests.support.patience import patience
 
 PAGE = "docs/use/first-day.md"
 HOME = "examples"
@@ -54,7 +54,7 @@ def test_sweep_finds_the_best_rate(cluster: DevStack) -> None:
     assert cluster.ssh(f"ls {HOME}/array/sweep-*.out | wc -l").strip() == "8"
 
 
-def test_training_that_is_told_to_stop_goes_back_to_the_queue_and_on_from_its_checkpoint(cluster: DevStack) -> None:
+def test_stopped_training_is_requeued_and_resumes_from_its_checkpoint(cluster: DevStack) -> None:
     (block,) = section(PAGE, "Longer than the time limit")
     (stop,) = (command for command in re.findall(r"`(scancel [^`]+)`", (ROOT / PAGE).read_text()) if "NUMBER" in command)
     said = lambda: output(cluster, "checkpoint/train.out")  # noqa: E731

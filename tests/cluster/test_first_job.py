@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from local.quickstart import SETTINGS
-from tests.cluster.dev_stack import KEY, NODE_PORT, ROOT, DevStack, eventually
-from tests.patience import patience
+from tests.support.cluster.dev_stack import KEY, NODE_PORT, ROOT, DevStack, eventually
+from tests.support.patience import patience
 
 OPEN_EVERY_DEVICE = """#!/bin/bash
 for device in /dev/nvidia[0-9]; do
@@ -39,7 +39,7 @@ def test_two_node_job_prints_both_host_names_into_the_shared_home(stack: DevStac
     assert set(hosts) <= set(stack.nodes())
 
 
-def test_gpu_job_sees_the_two_devices_it_asked_for_and_is_refused_the_others(stack: DevStack) -> None:
+def test_gpu_job_sees_its_two_devices_and_is_denied_the_others(stack: DevStack) -> None:
     job = stack.submit(OPEN_EVERY_DEVICE, "--gres=gpu:2 --output=gpus.out")
     stack.wait_for_job(job)
     verdicts = [line.split()[0] for line in stack.ssh("cat gpus.out").splitlines()]
@@ -122,9 +122,7 @@ def test_password_and_root_logins_are_refused(stack: DevStack) -> None:
         assert "Permission denied" in done.stderr
 
 
-def test_make_up_names_its_own_cluster_whatever_kubeconfig_says_and_ends_with_a_check_of_all_that_a_user_needs(
-    stack: DevStack, tmp_path: Path
-) -> None:
+def test_make_up_ignores_kubeconfig_and_ends_with_a_check_for_users(stack: DevStack, tmp_path: Path) -> None:
     """KUBECONFIG names a cluster that counts its visitors."""
     with socket.create_server(("127.0.0.1", 0)) as visitors:
         cluster = {"name": "theirs", "cluster": {"server": f"http://127.0.0.1:{visitors.getsockname()[1]}"}}
@@ -162,7 +160,7 @@ def _make(verb: str, kubeconfig: Path) -> str:
     return done.stdout
 
 
-def test_user_goes_by_ssh_to_a_node_where_a_job_of_theirs_runs_and_to_no_other(stack: DevStack) -> None:
+def test_user_reaches_by_ssh_only_nodes_that_run_their_jobs(stack: DevStack) -> None:
     job = stack.submit("#!/bin/bash\nsleep infinity\n", "--nodelist=gpu-0 --mem=100 --output=/dev/null")
     eventually("a way in, once the job has started", lambda: stack.ssh("ssh gpu-0 hostname").strip() == "gpu-0")
     assert f"/job_{job}/step_extern" in stack.ssh("ssh gpu-0 cat /proc/self/cgroup")

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.dev_stack import DevStack, eventually
-from tests.cluster.test_node_sets import condition, status
+from tests.support.cluster.dev_stack import DevStack, eventually
+from tests.support.cluster.node_sets import condition, status
 
 FAULT = "3 GPUs, and the config says 4"
 
@@ -35,7 +35,7 @@ def notes(stack: DevStack) -> list[str]:
     return [event["message"] for event in events["items"]]
 
 
-def test_node_that_loses_a_gpu_takes_no_job_says_so_and_comes_back_by_itself(whole: DevStack) -> None:
+def test_node_that_loses_a_gpu_reports_it_takes_no_job_and_recovers(whole: DevStack) -> None:
     stack = whole
     other = stack.hold("--nodelist=gpu-0", "--gres=gpu:1")
     stack.wait_for_job(other, "RUNNING")

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from tests.cluster.dev_stack import DevStack, eventually
+from tests.support.cluster.dev_stack import DevStack, eventually
 
 RESTORED_S = 10
 DEEDS: dict[str, tuple[str, ...]] = {
@@ -17,7 +17,7 @@ DEEDS: dict[str, tuple[str, ...]] = {
 }
 
 
-def test_what_is_edited_or_deleted_by_hand_is_back_within_seconds_and_an_array_loses_nothing(stack: DevStack) -> None:
+def test_manual_edits_and_deletions_are_undone_in_seconds_under_an_array(stack: DevStack) -> None:
     names = tuple(DEEDS)
     before = {name: _content(stack, name) for name in names}
     array = stack.hold("--array=0-3", "--output=/dev/null")

@@ -8,67 +8,33 @@ suspended meanwhile.
 import json
 import shlex
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.dev_stack import DevStack, eventually
-from tests.patience import patience
+from tests.support.cluster.checks import (
+    ALL_FULL,
+    KINDS,
+    NIGHTLY,
+    OURS,
+    by_node,
+    causes,
+    check,
+    cleaned,
+    create_job,
+    job_of,
+    node,
+    of_nodes,
+    on_demand,
+    reservations,
+)
+from tests.support.cluster.dev_stack import DevStack, eventually
+from tests.support.patience import patience
 
-ALL_FULL: dict[str, Any] = {"minFreeMiB": 1_000_000_000}
-OURS = "slipway: check disk: "
+FIXTURES = (on_demand, cleaned)
+
 FAILED = '{"slipway":{"disk":{"result":"failed","at":"2026-01-02T03:04:05Z","failure":%s}}}'
 FAILURE = '{"since":"2026-01-02T03:04:05Z","found":"/tmp has 3 MiB free, 512 wanted","kind":"node","drains":true}'
-KINDS = ("disk", "memory", "clock", "gpu")
-NIGHTLY = ("mpi", "stream", "storage")
-BENCH = "try-check"
-"""The Job in whose pod checks are run with other limits."""
-CRON_JOBS = tuple(f"dev-check-{kind}" for kind in (*KINDS, *NIGHTLY))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def on_demand(deployed: DevStack) -> Iterator[None]:
-    """No check runs by its schedule, and none that did is still under way."""
-    _suspend(deployed, True)
-    eventually("no scheduled check runs", lambda: not any(job["status"].get("active") for job in deployed.get("cronjob")["items"]), 60)
-    job = _job(deployed, "disk")
-    job["template"]["spec"]["containers"][0]["command"] = ["sleep", "infinity"]
-    _create(deployed, BENCH, job | {"activeDeadlineSeconds": 3600})
-    deployed.wait("--for=jsonpath={.status.ready}=1", f"job/{BENCH}", deadline_s=120)
-    yield
-    deployed.kubectl("delete", "job", BENCH, "--wait=false")
-    _suspend(deployed, False)
-
-
-@pytest.fixture(autouse=True)
-def cleaned(stack: DevStack) -> Iterator[None]:
-    """No failure, no drain and no reservation of a test is left."""
-    yield
-    nodes, reserved = stack.nodes(), reservations(stack)
-    for name in nodes:
-        if f"slipway-check-{name} " in reserved:
-            stack.slurm(f"scontrol delete ReservationName=slipway-check-{name}")
-    stack.slurm(f"scontrol update NodeName={','.join(nodes)} Extra={{}}")
-    for name in nodes:
-        seen = node(stack, name)
-        if "DRAIN" in seen["state"] and not seen["reason"].startswith("slipway: check "):
-            stack.slurm(f"scontrol update NodeName={name} State=RESUME", check=False)  # the controller may be faster
-    stack.wait_until_idle()
-
-
-def _suspend(stack: DevStack, is_suspended: bool) -> None:
-    stack.kubectl("patch", "cronjob", *CRON_JOBS, "--patch", json.dumps({"spec": {"suspend": is_suspended}}))
-
-
-def _job(stack: DevStack, kind: str) -> dict[str, Any]:
-    return stack.get("cronjob", f"dev-check-{kind}")["spec"]["jobTemplate"]["spec"]
-
-
-def _create(stack: DevStack, name: str, job: dict[str, Any]) -> None:
-    stack.kubectl("delete", "job", name, "--ignore-not-found")
-    manifest = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": job}
-    stack.kubectl("create", "--filename", "-", stdin=json.dumps(manifest))
 
 
 def scheduled(stack: DevStack, *kinds: str) -> dict[str, dict[str, dict[str, str]]]:
@@ -76,10 +42,10 @@ def scheduled(stack: DevStack, *kinds: str) -> dict[str, dict[str, dict[str, str
     node."""
     said: dict[str, dict[str, dict[str, str]]] = {}
     for kind in kinds:
-        _create(stack, f"try-{kind}", _job(stack, kind))
+        create_job(stack, f"try-{kind}", job_of(stack, kind))
     for kind in kinds:
         stack.wait("--for=condition=complete", f"job/try-{kind}", deadline_s=240)
-        said[kind] = _by_node(stack.kubectl("logs", f"job/try-{kind}", "--container", "check"))
+        said[kind] = by_node(stack.kubectl("logs", f"job/try-{kind}", "--container", "check"))
     stack.kubectl("delete", "job", *(f"try-{kind}" for kind in kinds), "--wait=false")
     return said
 
@@ -89,48 +55,7 @@ def results(said: dict[str, dict[str, dict[str, str]]]) -> dict[str, str]:
     return {line["message"]: line["result"] for lines in said.values() for line in lines.values()}
 
 
-def check(
-    stack: DevStack, kind: str, max_drained: int | None = 100, runs: str = "", nodes: Sequence[str] = (), **limits: Any
-) -> dict[str, dict[str, str]]:
-    """One run of a check's command with other limits, in a pod like its own: what it said of each node. `max_drained` None: the stack's.
-    `runs` is the program that the nodes run instead, `nodes` the node sets. `per`, `after`, `budgetNodeMinutes` and `wish` are the check's
-    own."""
-    [*program, given] = _job(stack, kind)["template"]["spec"]["containers"][0]["command"]
-    spec = json.loads(given)
-    spec["check"] = runs or spec["check"]
-    spec |= {key: limits.pop(key) for key in ("per", "after", "budgetNodeMinutes", "wish") if key in limits}
-    spec["nodeSets"] = [each for each in spec["nodeSets"] if not nodes or each["name"] in nodes]
-    for node_set in spec["nodeSets"]:
-        node_set["settings"] |= limits
-        node_set |= {} if max_drained is None else {"maxDrained": max_drained}
-    return _by_node(stack.kubectl("exec", f"job/{BENCH}", "--container", "check", "--", *program, json.dumps(spec), timeout_s=400))
-
-
-def of_nodes(said: dict[str, dict[str, str]]) -> dict[str, tuple[str, str]]:
-    """The result and the action for each node, without the lines of pairs."""
-    return {name: (line["result"], line["action"]) for name, line in said.items() if "pair" not in line}
-
-
-def _by_node(said: str) -> dict[str, dict[str, str]]:
-    lines = [json.loads(line) for line in said.splitlines()]
-    return {"+".join(line["pair"]) if "pair" in line else line["node"]: line for line in lines}
-
-
-def node(stack: DevStack, name: str) -> dict[str, Any]:
-    [seen] = json.loads(stack.slurm(f"scontrol show node {name} --json"))["nodes"]
-    return seen
-
-
-def causes(stack: DevStack, name: str) -> dict[str, dict[str, str]]:
-    """What the node's object has of its causes, by name, the most urgent first."""
-    return {cause["name"]: cause for cause in stack.get("slurmnode", name)["status"].get("causes", [])}
-
-
-def reservations(stack: DevStack) -> str:
-    return stack.slurm("scontrol show reservation --oneliner")
-
-
-def test_healthy_nodes_pass_every_check_of_the_same_minute_and_the_results_are_kept_in_slurm(stack: DevStack) -> None:
+def test_healthy_nodes_pass_all_checks_and_slurm_keeps_the_results(stack: DevStack) -> None:
     """A check has a node for itself, and waits for the others there."""
     said = scheduled(stack, *KINDS)
     assert {*results(said).values()} == {"passed"}, results(said)
@@ -139,7 +64,7 @@ def test_healthy_nodes_pass_every_check_of_the_same_minute_and_the_results_are_k
     assert not any("DRAIN" in state for state in stack.nodes().values())
 
 
-def test_failed_node_is_drained_with_what_was_found_and_lifted_when_it_passes_again(stack: DevStack) -> None:
+def test_failed_node_is_drained_with_the_finding_and_lifted_after_a_pass(stack: DevStack) -> None:
     failed = check(stack, "disk", **ALL_FULL)
     assert {(line["result"], line["action"]) for line in failed.values()} == {("failed", "drained")}
     for name, line in failed.items():
@@ -176,7 +101,7 @@ def test_failure_with_the_wish_none_is_told_and_drains_nothing(stack: DevStack) 
     eventually("its end", lambda: causes(stack, "cpu-0") == {}, 30)
 
 
-def test_failure_with_the_wish_none_below_a_drain_of_the_same_check_lifts_it(stack: DevStack) -> None:
+def test_failure_with_wish_none_lifts_an_earlier_drain_of_its_check(stack: DevStack) -> None:
     """As where the wish was changed: the node keeps its failure, and loses its drain."""
     check(stack, "disk", **ALL_FULL)
     assert "DRAIN" in node(stack, "cpu-0")["state"]
@@ -204,7 +129,7 @@ def test_drain_of_an_administrator_is_untouched(stack: DevStack) -> None:
         assert node(stack, "cpu-0")["reason"] == "fan is loud"
 
 
-def test_failure_below_the_drain_of_an_administrator_holds_the_node_when_they_are_done(stack: DevStack) -> None:
+def test_failure_drains_the_node_once_an_administrator_lifts_their_drain(stack: DevStack) -> None:
     check(stack, "disk", **ALL_FULL)
     found = node(stack, "cpu-0")["reason"]
     stack.slurm("scontrol update NodeName=cpu-0 State=DRAIN Reason='fan is loud'")
@@ -248,7 +173,7 @@ def test_command_of_a_site_runs_where_jobs_do_and_says_what_is_wrong(stack: DevS
     stack.wait_until_idle()
 
 
-def test_command_that_a_user_could_change_is_not_run_with_the_rights_of_slurm(stack: DevStack) -> None:
+def test_command_that_users_could_change_is_not_run_as_slurm(stack: DevStack) -> None:
     mode = stack.ssh("stat -c %a .").strip()
     stack.ssh("cp /bin/true fabric; chmod 755 . fabric")
     said = check(stack, "disk", runs="command", command=["/home/alice/fabric"])
@@ -342,8 +267,8 @@ def bring_home(stack: DevStack, name: str) -> None:
     stack.look_at(name)
 
 
-def refused_job(stack: DevStack, homeless: str) -> str:
-    """A job on all nodes whose prolog has found /home missing. Empty where the look of each minute found it before the job began."""
+def refused_job(stack: DevStack, homeless: str) -> int | None:
+    """A job on all nodes whose prolog found /home missing. None if slurmd's own check, once a minute, found it before the job began."""
     job = stack.submit("#!/bin/bash\ntrue\n", "--nodes=4 --output=/dev/null")
     eventually("the drain", lambda: node(stack, homeless)["reason"] == "slipway: check mounts: /home is not mounted", 30)
 
@@ -354,10 +279,10 @@ def refused_job(stack: DevStack, homeless: str) -> str:
     if "Restarts=1" in eventually("the job waits", record, 30):
         return job
     stack.slurm(f"scancel {job}")
-    return ""
+    return None
 
 
-def test_job_whose_third_node_fails_a_check_in_the_prolog_waits_and_runs_once_the_node_is_mended(stack: DevStack, homeless: str) -> None:
+def test_job_waits_until_a_node_that_fails_its_prolog_check_is_mended(stack: DevStack, homeless: str) -> None:
     while not (job := refused_job(stack, homeless)):
         bring_home(stack, homeless)
         lose_home(stack, homeless)
@@ -373,7 +298,7 @@ def test_job_whose_third_node_fails_a_check_in_the_prolog_waits_and_runs_once_th
     stack.wait_for_job(job)
 
 
-def test_home_that_is_lost_under_a_job_drains_the_node_and_the_job_runs_on(stack: DevStack) -> None:
+def test_home_lost_under_a_job_drains_the_node_and_the_job_runs_on(stack: DevStack) -> None:
     """A job that Slurm calls running may still be on its way into its folder, so it says when it is there."""
     stack.ssh("rm -f lost.out")
     job = stack.hold("--nodelist=gpu-1 --output=lost.out", begins="echo here")
@@ -409,16 +334,16 @@ def test_all_reduce_over_the_whole_set_is_one_job(stack: DevStack) -> None:
     assert all(line["found"].startswith("4 nodes together: ") for line in passed.values()), passed
 
 
-def test_job_of_a_user_preempts_a_check_at_once_and_nobody_sees_its_partition(stack: DevStack) -> None:
+def test_user_job_preempts_a_check_at_once_and_its_partition_is_hidden(stack: DevStack) -> None:
     assert "slipway-checks" not in stack.ssh("sinfo --noheader --format=%R")
     assert stack.ssh("srun --partition=slipway-checks true 2>&1 || echo refused").strip().endswith("refused")
-    spec = json.loads(_job(stack, "disk")["template"]["spec"]["containers"][0]["command"][-1]) | {"check": "command"}
+    spec = json.loads(job_of(stack, "disk")["template"]["spec"]["containers"][0]["command"][-1]) | {"check": "command"}
     for node_set in spec["nodeSets"]:
         node_set["settings"] = {"command": ["sh", "-c", "for _ in $(seq 550); do [ -e /home/alice/go ] && break; sleep 0.1; done"]}
-    job = _job(stack, "disk")
+    job = job_of(stack, "disk")
     job["template"]["spec"]["containers"][0]["command"][-1] = json.dumps(spec)
     mode = stack.ssh("rm -f go; stat -c %a .; chmod 711 .").strip()
-    _create(stack, "try-preempted", job)
+    create_job(stack, "try-preempted", job)
     running = "squeue --all --noheader --partition=slipway-checks --states=RUNNING --format=%N"
     eventually("the check has all nodes", lambda: len(stack.slurm(running).split()) == 4, 60)
     began = time.monotonic()
@@ -428,7 +353,7 @@ def test_job_of_a_user_preempts_a_check_at_once_and_nobody_sees_its_partition(st
     stack.let_go()
     stack.wait("--for=condition=complete", "job/try-preempted", deadline_s=240)
     stack.ssh(f"chmod {mode} .")
-    said = _by_node(stack.kubectl("logs", "job/try-preempted", "--container", "check"))
+    said = by_node(stack.kubectl("logs", "job/try-preempted", "--container", "check"))
     assert (said["cpu-0"]["result"], said["cpu-0"]["found"]) == ("skipped", "a user's job took the node meanwhile")
     assert said["cpu-1"]["result"] == "passed"
     stack.kubectl("delete", "job", "try-preempted", "--wait=false")

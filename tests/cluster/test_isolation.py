@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.dev_stack import DevStack
+from tests.support.cluster.dev_stack import DevStack
 
 FETCH = "curl --silent --insecure --max-time 30 --output /dev/null --write-out '%{http_code}'"
 HELLO = r"""

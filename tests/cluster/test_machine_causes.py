@@ -11,7 +11,7 @@ import pytest
 
 from names import annotations
 from slurm.maintenance import ANNOUNCED
-from tests.cluster.dev_stack import DevStack, eventually
+from tests.support.cluster.dev_stack import DevStack, eventually
 
 TAINT = "karpenter.sh/disrupted"
 
@@ -62,7 +62,7 @@ def on(stack: DevStack, machine: str) -> list[str]:
     return [pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName") == machine]
 
 
-def test_taint_that_announces_the_end_of_a_machine_drains_its_nodes_and_its_time_warns_their_job(stack: DevStack, machine: str) -> None:
+def test_taint_before_a_machines_end_drains_its_nodes_and_warns_their_job(stack: DevStack, machine: str) -> None:
     job = stack.hold("--partition=gpu", "--nodelist=gpu-0", "--output=warned.out")
     stack.wait_for_job(job, "RUNNING")
     names = on(stack, machine)
@@ -92,7 +92,7 @@ def test_taint_that_announces_the_end_of_a_machine_drains_its_nodes_and_its_time
     stack.wait_for_job(job)
 
 
-def test_condition_of_a_machine_is_told_and_drains_only_by_the_policy_of_repairs(stack: DevStack, machine: str) -> None:
+def test_machine_condition_is_reported_and_drains_only_if_policy_says_so(stack: DevStack, machine: str) -> None:
     """The policy has no step that is enough against a deadlock of the kernel: a person is needed, and the node takes no job until then."""
     say(stack, machine, "True")
     cause = eventually("it is told", lambda: causes(stack, "gpu-0").get("condition/KernelDeadlock"), 30)
@@ -110,7 +110,7 @@ def test_condition_of_a_machine_is_told_and_drains_only_by_the_policy_of_repairs
 
 
 @pytest.mark.usefixtures("machine")
-def test_node_whose_processes_did_not_end_gets_a_new_pod_and_slurms_own_drain_is_lifted(stack: DevStack) -> None:
+def test_node_with_stuck_processes_gets_a_new_pod_and_loses_slurms_drain(stack: DevStack) -> None:
     before = stack.get("pod", "gpu-0")["metadata"]["uid"]
     stack.slurm("scontrol update NodeName=gpu-0 State=DRAIN Reason='Kill task failed'")
     eventually("the cause", lambda: "kill-task-failed" in causes(stack, "gpu-0"), 30)

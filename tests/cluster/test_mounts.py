@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.dev_stack import DevStack
+from tests.support.cluster.dev_stack import DevStack
 
 VOLUME = {
     "apiVersion": "v1",

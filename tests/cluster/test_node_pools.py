@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.dev_stack import DevStack, eventually
-from tests.log_lines import as_words
+from tests.support.cluster.dev_stack import DevStack, eventually
+from tests.support.log_lines import as_words
 
 WANTED = "nodes wanted with slipway.dev/pool="
 CASES: dict[str, tuple[dict[str, Any], str]] = {

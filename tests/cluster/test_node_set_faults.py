@@ -1,17 +1,19 @@
 """Node sets when Kubernetes itself fails, and what a set can be told about machines, disks, windows and deadlines, on the real cluster."""
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.dev_stack import CONTROLLER, NAMESPACE, STATE, DevStack, eventually
-from tests.cluster.inside import processes_of
-from tests.cluster.test_local import kill, pid_of
-from tests.cluster.test_node_sets import condition, evict, reason, status, uid
-from tests.patience import patience
+from tests.support.cluster.dev_stack import CONTROLLER, NAMESPACE, DevStack, eventually
+from tests.support.cluster.inside import processes_of
+from tests.support.cluster.machines import cpu_on_worker_1, lose_worker_1, machine_of, pods_on, whole
+from tests.support.cluster.node_sets import condition, evict, reason, status, uid
+from tests.support.cluster.programs import pid_of
+from tests.support.patience import patience
+
+FIXTURES = (whole,)
 
 
 @pytest.fixture
@@ -25,52 +27,13 @@ def thawed(own_cluster: None, stack: DevStack) -> Iterator[DevStack]:
     stack.wait_until_settled()
 
 
-@pytest.fixture
-def whole(own_cluster: None, stack: DevStack) -> Iterator[DevStack]:
-    """The stack, with both worker machines afterwards."""
-    yield stack
-    # A kubelet makes its node when it starts, not when somebody has deleted it.
-    kill("kubelet-worker-1")
-    (STATE / "applied").unlink(missing_ok=True)
-    stack.run(sys.executable, "-m", "local", "up", timeout_s=600)
-    stack.slurm("scancel --user=alice", check=False)
-    stack.kubectl("delete", "pod", *pods_on(stack, "worker-0"), timeout_s=180)
-    stack.wait_until_settled()
-
-
-def pods_on(stack: DevStack, machine: str) -> list[str]:
-    """Names of the workers' pods on a Kubernetes node."""
-    pods = stack.get("pods", labels="slipway.dev/nodeset", fields=f"spec.nodeName={machine}")["items"]
-    return [pod["metadata"]["name"] for pod in pods]
-
-
-def machine_of(stack: DevStack, pod: str) -> str:
-    return stack.get("pod", pod)["spec"].get("nodeName", "")
-
-
 def leaders(stack: DevStack) -> list[int]:
     """The process of the controller that leads, on this machine."""
     holder = stack.get("lease", "dev-nodeset-controller")["spec"]["holderIdentity"]
     return processes_of(NAMESPACE, holder.partition("_")[0], "controllers.nodeset")
 
 
-def cpu_on_worker_1(stack: DevStack) -> str:
-    """A worker of `cpu` on that machine; where both are on the other, one is made anew there. (One with GPUs finds none free elsewhere.)"""
-    found = [pod for pod in pods_on(stack, "worker-1") if pod.startswith("cpu-")]
-    if found:
-        return found[0]
-    before = uid(stack, "cpu-1")
-    stack.kubectl("cordon", "worker-0")
-    try:
-        stack.kubectl("delete", "pod", "cpu-1", "--wait=false")
-        eventually("on worker-1", lambda: uid(stack, "cpu-1") != before and machine_of(stack, "cpu-1") == "worker-1", 120)
-    finally:
-        stack.kubectl("uncordon", "worker-0")
-    stack.wait_until_settled()
-    return "cpu-1"
-
-
-def test_frozen_api_server_stops_deletions_not_jobs_and_the_controllers_recover_alone(thawed: DevStack) -> None:
+def test_frozen_api_server_stops_deletions_not_jobs_and_recovers_alone(thawed: DevStack) -> None:
     stack = thawed
     before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
     job = stack.hold("--nodelist=cpu-0")
@@ -94,22 +57,7 @@ def test_removed_kubernetes_node_frees_its_ordinals_for_another_machine(whole: D
     lose_worker_1(whole, is_patient=False)
 
 
-def lose_worker_1(stack: DevStack, is_patient: bool) -> None:
-    """Removes the Kubernetes node, and waits until its worker runs jobs on the other one."""
-    lost = cpu_on_worker_1(stack)
-    before = uid(stack, lost)
-    stack.run(str(STATE / "bin" / "kubectl"), "delete", "node", "worker-1")
-    if not is_patient:
-        stack.kubectl("delete", "pod", *pods_on(stack, "worker-1"), "--force", "--grace-period=0")
-    stack.wait_until_new(lost, before, 180)
-    assert machine_of(stack, lost) == "worker-0"
-    eventually("takes jobs", lambda: stack.nodes()[lost] == "IDLE+CLOUD", 60)
-    job = stack.submit("#!/bin/bash\nhostname\n", f"--nodelist={lost}", "--output=moved.out")
-    stack.wait_for_job(job)
-    assert stack.ssh("cat moved.out") == f"{lost}\n"
-
-
-def test_maintenance_set_is_rolled_while_its_reservation_is_active_and_not_before(restored: DevStack) -> None:
+def test_maintenance_set_is_rolled_only_while_its_reservation_is_active(restored: DevStack) -> None:
     stack = restored
     before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
     update = 'update={"type": "Maintenance", "reservation": "patching", "maxUnavailable": 2}'
@@ -137,7 +85,7 @@ def test_controllers_are_there_twice_and_one_leads(stack: DevStack) -> None:
     eventually("two, one of them the leader", are_two_and_one_leads, 60)
 
 
-def test_cordoned_machine_is_drained_evicted_after_its_jobs_and_given_back(stack: DevStack) -> None:
+def test_cordoned_machine_is_drained_evicted_after_its_jobs_and_returned(stack: DevStack) -> None:
     worker = cpu_on_worker_1(stack)
     before, words = uid(stack, worker), "new fans"
     on_machine = pods_on(stack, "worker-1")

@@ -10,7 +10,7 @@ import pytest
 
 from configs.render.dashboards import build_dashboards
 from slurm.check_results import CheckResult, Failure, with_result
-from tests.cluster.dev_stack import NAMESPACE, DevStack, eventually
+from tests.support.cluster.dev_stack import NAMESPACE, DevStack, eventually
 
 POD = f"/api/v1/namespaces/{NAMESPACE}/pods/dev-prometheus-0:9090/proxy/api/v1"
 PROMETHEUS = "statefulset/dev-prometheus"

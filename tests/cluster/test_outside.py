@@ -1,90 +1,23 @@
 """The way out of the local cluster: packages from a namespace beside the machine, which knows the machine and no pod."""
 
-import gzip
-import hashlib
 import json
 import subprocess
 import urllib.request
-import zipfile
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from local import layout, outside
-from tests.apiserver.server import run_process
-from tests.cluster.dev_stack import DevStack, eventually
-from tests.patience import patience
+from tests.support.cluster.dev_stack import DevStack, eventually
+from tests.support.cluster.outside import LINK, MACHINE, NETNS, PORT, SERVER, repository, run_command
+from tests.support.patience import patience
 
-NETNS, LINK = "slipway-beside", "slw-out"
-MACHINE, SERVER = "203.0.113.1", "203.0.113.2"  # a /30: the machine itself may use the rest of the network
+FIXTURES = (repository,)
+
 METADATA = "169.254.77.77"
-PORT = 8080
-CONTROL = """\
-Package: slipway-out
-Version: 1.0
-Architecture: all
-Maintainer: Test <test@example.test>
-Description: a program that says hello
-"""
 
 
-@pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An apt repository and a package index, served in a network beside the machine; gives the line of a sources.list."""
-    folder = tmp_path_factory.mktemp("repository")
-    _make_package(folder)
-    _make_wheel(folder / "simple/slipway-out")
-    _run("ip", "netns", "delete", NETNS, check=False)
-    _run("ip", "netns", "add", NETNS)
-    try:
-        _run("ip", "link", "add", LINK, "type", "veth", "peer", "name", "eth0", "netns", NETNS)
-        _run("ip", "address", "add", f"{MACHINE}/30", "dev", LINK)
-        _run("ip", "link", "set", LINK, "up")
-        _run("ip", "-n", NETNS, "address", "add", f"{SERVER}/30", "dev", "eth0")
-        _run("ip", "-n", NETNS, "link", "set", "eth0", "up")
-        serve = ["ip", "netns", "exec", NETNS, "python3", "-m", "http.server", str(PORT), "--directory", str(folder)]
-        with run_process("repository", serve, folder):
-            yield f"deb [trusted=yes] http://{SERVER}:{PORT} ./"
-    finally:
-        _run("ip", "netns", "delete", NETNS)
-
-
-def _make_package(folder: Path) -> None:
-    root = folder / "root"
-    (root / "DEBIAN").mkdir(parents=True)
-    (root / "DEBIAN/control").write_text(CONTROL)
-    (root / "usr/bin").mkdir(parents=True)
-    program = root / "usr/bin/slipway-out"
-    program.write_text("#!/bin/sh\necho hello\n")
-    program.chmod(0o755)
-    package = folder / "slipway-out_1.0_all.deb"
-    _run("dpkg-deb", "--root-owner-group", "--build", str(root), str(package))
-    digest = hashlib.sha256(package.read_bytes()).hexdigest()
-    index = f"{CONTROL}Filename: ./{package.name}\nSize: {package.stat().st_size}\nSHA256: {digest}\n"
-    (folder / "Packages.gz").write_bytes(gzip.compress(index.encode()))
-
-
-def _make_wheel(folder: Path) -> None:
-    folder.mkdir(parents=True)
-    about = "slipway_out-1.0.dist-info"
-    files = {
-        "slipway_out.py": "print('hello')\n",
-        f"{about}/METADATA": "Metadata-Version: 2.1\nName: slipway-out\nVersion: 1.0\n",
-        f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    record = "".join(f"{name},,\n" for name in [*files, f"{about}/RECORD"])
-    with zipfile.ZipFile(folder / "slipway_out-1.0-py3-none-any.whl", "w") as wheel:
-        for name, text in {**files, f"{about}/RECORD": record}.items():
-            wheel.writestr(name, text)
-
-
-def _run(*command: str, check: bool = True) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=check, timeout=60 * patience()).stdout
-
-
-def test_package_from_a_network_beside_the_machine_is_installed_and_is_there_in_jobs(stack: DevStack, repository: str) -> None:
+def test_package_from_a_network_outside_the_machine_is_available_in_jobs(stack: DevStack, repository: str) -> None:
     """It is installed as `sudo apt install` does it; the machine's own repositories need not answer in a test."""
     apt = "sudo apt-get -o Dir::Etc::sourcelist=/tmp/out.list -o Dir::Etc::sourceparts=/dev/null"
     install = f"echo '{repository}' > /tmp/out.list && {apt} update && {apt} install -y slipway-out"
@@ -132,8 +65,8 @@ def test_pods_know_the_names_that_the_machine_knows(stack: DevStack) -> None:
 def test_services_for_the_machine_alone_stay_out_of_reach_of_pods(stack: DevStack, repository: str) -> None:
     """Clouds give a machine's credentials to whoever asks at a link-local address."""
     assert repository
-    _run("ip", "-n", NETNS, "address", "add", f"{METADATA}/32", "dev", "eth0")
-    _run("ip", "route", "replace", METADATA, "dev", LINK)
+    run_command("ip", "-n", NETNS, "address", "add", f"{METADATA}/32", "dev", "eth0")
+    run_command("ip", "route", "replace", METADATA, "dev", LINK)
     with urllib.request.urlopen(f"http://{METADATA}:{PORT}/", timeout=10 * patience()) as answer:
         assert answer.status == 200, "the machine itself reaches it"
     ask = "curl --silent --max-time {} --output /dev/null --write-out '%{{http_code}}' http://{}:{}/; true"
@@ -145,7 +78,7 @@ def test_nobody_beside_the_machine_gets_in_to_a_pod(stack: DevStack, repository:
     assert repository
     [pod] = stack.get("pods", labels="app.kubernetes.io/component=slurmrestd")["items"]
     address: Any = pod["status"]["podIP"]
-    _run("ip", "-n", NETNS, "route", "replace", str(layout.WHOLE_RANGE), "via", MACHINE)
+    run_command("ip", "-n", NETNS, "route", "replace", str(layout.WHOLE_RANGE), "via", MACHINE)
     connect = f"import socket; socket.create_connection(('{address}', 6820), timeout=5)"
     done = subprocess.run(["python3", "-c", connect], capture_output=True, text=True, check=False, timeout=60 * patience())
     assert done.returncode == 0, "the machine itself reaches it"

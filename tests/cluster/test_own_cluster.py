@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from local import layout
-from tests.cluster.dev_stack import ROOT, STATE, UP_S, DevStack, eventually
-from tests.patience import patience
+from tests.support.cluster.dev_stack import ROOT, STATE, UP_S, DevStack, eventually
+from tests.support.patience import patience
 
 LABEL = "slipway.dev/mini"
 NAMESPACE = "slurm-mini"
@@ -73,7 +73,7 @@ def own(shared_cluster: None, kube: str, tmp_path: Path) -> Iterator[OwnCluster]
 
 
 @pytest.mark.timeout(1800)
-def test_make_up_on_a_cluster_of_ones_own_says_what_it_lacks_then_runs_jobs(own: OwnCluster, nodes_registry: str) -> None:
+def test_make_up_on_an_own_cluster_reports_what_is_missing_then_runs_jobs(own: OwnCluster, nodes_registry: str) -> None:
     said = own.make_up(code=2)
     assert "Nothing was changed: this cluster has nothing of the stack yet" in said
     assert 'context "mine", server https://198.18.0.1:6443' in said

@@ -9,8 +9,8 @@ from typing import Any
 
 import httpx2
 
-from tests.cluster.dev_stack import KEY, NODE_PORT, DevStack, eventually
-from tests.patience import patience
+from tests.support.cluster.dev_stack import KEY, NODE_PORT, DevStack, eventually
+from tests.support.patience import patience
 
 
 @contextmanager

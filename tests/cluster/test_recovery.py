@@ -7,20 +7,12 @@ from datetime import datetime
 
 import pytest
 
-from tests.cluster.dev_stack import NAMESPACE, DevStack, eventually
-from tests.cluster.inside import processes_of
-from tests.patience import patience
+from tests.support.cluster.dev_stack import NAMESPACE, DevStack, eventually
+from tests.support.cluster.inside import processes_of
+from tests.support.cluster.recovery import UNTIL_KILLED, kill_pod
+from tests.support.patience import patience
 
 UNTIL_GO = "#!/bin/bash\nuntil [[ -e go ]]; do sleep 0.5; done\necho finished\n"
-UNTIL_KILLED = "#!/bin/bash\n((${SLURM_RESTART_COUNT:-0})) || sleep 600\nhostname\n"
-"""Long when it starts first, short when it starts again."""
-
-
-def kill_pod(stack: DevStack, pod: str) -> str:
-    """Ends a pod at once, as a dying machine would; gives the uid of the one that is gone."""
-    uid = stack.get("pod", pod)["metadata"]["uid"]
-    stack.kubectl("delete", "pod", pod, "--force", "--grace-period=0")
-    return uid
 
 
 def is_back(stack: DevStack, component: str, gone: str, name: str = "") -> bool:
@@ -80,7 +72,7 @@ def test_killed_service_comes_back_alone_and_running_jobs_do_not_notice(stack: D
     stack.wait_for_job(job)
 
 
-def test_keys_outlive_the_secret_that_keeps_them_and_a_job_does_not_notice(stack: DevStack) -> None:
+def test_keys_survive_the_loss_of_their_secret_and_jobs_do_not_notice(stack: DevStack) -> None:
     made = ("dev-munge", "dev-jwt", "dev-mariadb", "dev-login-host-keys", "dev-node-host-keys")
     before = {name: stack.get("secret", name)["data"] for name in made}
     job = stack.hold("--nodelist=cpu-0 --output=/dev/null")
@@ -118,7 +110,7 @@ def test_job_on_a_killed_worker_is_requeued_and_finishes(stack: DevStack) -> Non
     assert stack.ssh("cat requeued.out").strip().endswith("cpu-0")
 
 
-def test_accounting_and_jobs_survive_the_loss_of_database_and_slurmdbd_pods(stack: DevStack) -> None:
+def test_accounting_and_jobs_survive_the_loss_of_database_pods(stack: DevStack) -> None:
     """Both come back alone; jobs that run, start and end meanwhile do not notice."""
     before = stack.submit("#!/bin/bash\ntrue\n")
     stack.wait_for_job(before)

@@ -3,16 +3,8 @@
 import json
 from pathlib import Path
 
-from tests.cluster.dev_stack import STATE, DevStack
-
-
-def refusal(stack: DevStack, *options: str, verb: str = "up") -> str:
-    """What a failing verb prints; never a stack trace."""
-    done = stack.slipway(verb, *options, check=False)
-    said = done.stdout + done.stderr
-    assert done.returncode != 0, said
-    assert "Traceback" not in said
-    return said
+from tests.support.cluster.dev_stack import STATE, DevStack
+from tests.support.cluster.refusals import refusal
 
 
 def test_unknown_context_is_named_with_those_that_exist(stack: DevStack) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.dev_stack import DevStack, eventually
+from tests.support.cluster.dev_stack import DevStack, eventually
 
 FOUND = (
     '{"slipway":{"mounts":{"result":"failed","at":"2026-01-02T03:04:05Z",'

@@ -1,24 +1,12 @@
 """The versioned root on the real cluster. tests/soak/test_shared_root.py switches it while a job runs."""
 
-from configs import images
-from tests.cluster.dev_stack import ROOT, DevStack, eventually
+from tests.support.cluster.dev_stack import DevStack, eventually
+from tests.support.cluster.root_volume import root_image, run
 
 SHARED = "/var/lib/slipway/dev/shared"
 
 
-def root_image() -> str:
-    """What the version that the dev stack deploys is filled from."""
-    return images.reference("root", ROOT)
-
-
-def run(stack: DevStack, script: str) -> str:
-    """What a job printed."""
-    job = stack.submit(f"#!/bin/bash\n{script}\n", "--output=root.%j", "--nodelist=cpu-0")
-    stack.wait_for_job(job)
-    return stack.ssh(f"cat root.{job}").strip()
-
-
-def test_jobs_and_logins_see_one_version_as_their_root_and_nothing_of_the_pods_own(stack: DevStack) -> None:
+def test_jobs_and_logins_share_one_version_as_root_and_see_no_pod_files(stack: DevStack) -> None:
     version = root_image().rpartition(":")[2]
     look = "echo $SLIPWAY_ROOT_VERSION; ls /shared; ls -d /opt/slipway/slurm 2>&1; true"
     in_job = run(stack, look)

@@ -1,47 +1,12 @@
 """Slurm silent, without slurmrestd and the database, while the controller looks ten times. tests/soak/test_cluster.py has five minutes."""
 
-from collections.abc import Callable, Iterator
+from tests.support.cluster.dev_stack import DevStack
+from tests.support.cluster.silence import answering, be_silent
 
-import pytest
+FIXTURES = (answering,)
 
-from tests.cluster.dev_stack import DevStack, eventually
-from tests.cluster.test_node_sets import condition, evict, status, uid
-
-AWAY = ("deployment/dev-slurmrestd", "statefulset/dev-mariadb")
 LOOKS = 10
-
-
-@pytest.fixture
-def answering(stack: DevStack) -> Iterator[DevStack]:
-    """The stack, with both back afterwards, and `cpu` at its two nodes."""
-    yield stack
-    stack.resume_guard(*AWAY)
-    stack.kubectl("scale", *AWAY, "--replicas=1")
-    stack.kubectl("scale", "nodeset", "cpu", "--replicas=2")
-    stack.wait_until_settled()
 
 
 def test_silence_is_told_removes_no_pod_loses_no_job_and_ends_by_itself(answering: DevStack) -> None:
     be_silent(answering, lambda: answering.let_controller_look("cpu", LOOKS))
-
-
-def be_silent(stack: DevStack, meanwhile: Callable[[], None]) -> None:
-    """Takes both away under a set of two idle nodes that is to have none; what runs `meanwhile` gives the controller time for a mistake."""
-    pods = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}
-    stack.pause_guard(*AWAY)
-    stack.kubectl("scale", *AWAY, "--replicas=0")
-    eventually("silence noticed", lambda: condition(stack, "cpu", "SlurmAnswers")["status"] == "False", 60)
-    stack.kubectl("scale", "nodeset", "cpu", "--replicas=0")
-    job = stack.submit("#!/bin/bash\nsleep 2\n", "--nodelist=gpu-0", "--output=/dev/null")
-    eventually("said", lambda: "nothing is removed until it does" in status(stack, "cpu")["why"], 60)
-    eventually("an idle pod is protected as well", lambda: "disruption budget" in evict(stack, "gpu-0"), 60)
-    stack.wait_for_job(job)
-    read = stack.slipway("status").stdout
-    assert "nodes never (" in read
-    assert "No job runs or waits." not in read
-    meanwhile()
-    assert {pod: uid(stack, pod) for pod in pods} == pods
-    assert not any("DRAIN" in state for state in stack.nodes().values())
-    stack.kubectl("scale", *AWAY, "--replicas=1")
-    eventually("scaled in, alone", lambda: status(stack, "cpu").get("replicas", 0) == 0, 90)
-    eventually("the job of that time in accounting", lambda: stack.ssh(f"sacct -nXP -j {job} -o State").split() == ["COMPLETED"], 120)

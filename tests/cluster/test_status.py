@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.cluster.dev_stack import DevStack, eventually
+from tests.support.cluster.dev_stack import DevStack, eventually
 
 
 def with_counts(stack: DevStack, name: str, counts: dict[str, int]) -> dict[str, Any]:
@@ -12,7 +12,7 @@ def with_counts(stack: DevStack, name: str, counts: dict[str, int]) -> dict[str,
     return written if {each["name"]: each["counts"] for each in written["sets"]}[name] == counts else {}
 
 
-def test_status_tells_nodes_out_of_service_with_reason_and_machine_and_who_waits_for_them(stack: DevStack) -> None:
+def test_status_shows_why_nodes_are_out_of_service_and_who_waits_for_them(stack: DevStack) -> None:
     machine = stack.get("pod", "gpu-1")["spec"]["nodeName"]
     stack.slurm("scontrol update NodeName=gpu-1 State=DRAIN Reason='its fan is loud'")
     job = 0

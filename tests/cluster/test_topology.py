@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from local import layout
-from tests.cluster.dev_stack import DevStack, eventually
+from tests.support.cluster.dev_stack import DevStack, eventually
 
 MACHINE = layout.WORKERS[1].name
 TELL = 'echo "$SLURM_TOPOLOGY_ADDR $SLURM_TOPOLOGY_ADDR_PATTERN"'
@@ -75,7 +75,7 @@ def test_label_of_a_machine_is_followed_without_a_restart_while_jobs_run(labelle
     stack.wait_for_job(job)
 
 
-def test_label_of_a_machine_is_a_feature_and_a_job_that_asks_for_it_runs_only_there(stack: DevStack) -> None:
+def test_machine_label_is_a_feature_and_jobs_that_need_it_run_only_there(stack: DevStack) -> None:
     """`labelFeatures` of the dev stack names kubernetes.io/hostname, beside the features that a node set has of its own."""
     there = machines(stack, "cpu", "gpu")
     for machine, nodes in sorted(there.items()):

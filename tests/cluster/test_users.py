@@ -4,85 +4,19 @@ One deployment for all tests here. They are the last ones, by name: putting all 
 session that begins next with this cluster (DevStack.mend).
 """
 
-import json
-import shutil
 import subprocess
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import pytest
+from tests.support.cluster.dev_stack import KEY, NODE_PORT, DevStack, eventually
+from tests.support.cluster.guides import commands, run
+from tests.support.cluster.home import Home, home, shares
+from tests.support.patience import patience
+from tests.support.slurm.directory_server import PEOPLE
 
-from tests.cluster.dev_stack import KEY, NODE_PORT, DevStack, eventually
-from tests.cluster.guides import commands, run
-from tests.patience import patience
-from tests.slurm.directory_server import BASE, PASSWORD, PEOPLE, READER, DirectoryServer
-
-FOLDER = Path("/var/tmp/slipway-cluster-ldap")
-BACKUPS = Path("/var/lib/slipway/dev/test-backup")
-CONFIG: dict[str, Any] = {
-    "login.replicas": 2,
-    "login.banner": "Welcome to the test.\n",
-    "accounting.enforce": ["associations", "limits", "safe"],
-    "accounting.accounts": [{"name": "ml", "users": ["alice"], "fairshare": 5, "limits": {"maxTresPerJob": "cpu=1"}}],
-    "accounting.defaultAccount": "guests",
-    "backup": {"volume": {"hostPath": str(BACKUPS)}, "stateIntervalS": 10},
-}
+FIXTURES = (home,)
 
 
-@dataclass
-class Home:
-    """The stack with its directory; what was configured last is kept, for changes to come."""
-
-    stack: DevStack
-    directory: DirectoryServer
-    config: dict[str, Any]
-
-    def up(self, **changes: Any) -> None:
-        """Deploys the stack with further changes, by their keys with `__` for dots."""
-        self.config |= {key.replace("__", "."): value for key, value in changes.items()}
-        texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in self.config.items()}
-        settings = [f"cluster.{key}={text}" for key, text in texts.items()]
-        self.stack.slipway("up", *(word for setting in settings for word in ("--config", setting)), timeout_s=900)
-
-
-@pytest.fixture(scope="module")
-def home(deployed: DevStack) -> Iterator[Home]:
-    """LDAP with ada, accounts for alice and for guests, two login pods, backups."""
-    for folder in (FOLDER, BACKUPS):
-        shutil.rmtree(folder, ignore_errors=True)
-    FOLDER.mkdir(mode=0o755)
-    deployed.ready()
-    directory = DirectoryServer(FOLDER / "slapd", "slipway-system", deployed.address, "ldap.example.test")
-    directory.prepare()
-    for uid, name in enumerate(("ada", "grace"), 12001):  # an answer without any user would not be believed
-        directory.add_user(name, uid, KEY.with_suffix(".pub").read_text().strip())
-    secrets = {"ldap-ca": f"--from-file=ca.crt={directory.folder / 'ca.crt'}", "ldap-reader": f"--from-literal=password={PASSWORD}"}
-    for name, file in secrets.items():
-        deployed.kubectl("delete", "secret", name, "--ignore-not-found")
-        deployed.kubectl("create", "secret", "generic", name, file)
-    ldap = {
-        "uris": [f"ldaps://{deployed.address}:{directory.port}"],
-        "baseDn": BASE,
-        "caSecret": "ldap-ca",
-        "bindDn": READER,
-        "bindSecret": "ldap-reader",
-        "refreshS": 5,
-    }
-    made = Home(deployed, directory, {**CONFIG, "login.ldap": ldap})
-    try:
-        made.up()
-        deployed.wait_until_settled(400)
-        # A job that alice submits before would wait for ever, as one of an account that her partition does not take any more.
-        eventually("alice's account", lambda: "ml|alice|" in _shares(deployed), 60)
-        yield made
-    finally:
-        directory.kill()
-        deployed.slurm("scancel --user=alice; scancel --user=carol; scancel --user=ada", check=False)
-
-
-def test_user_of_the_directory_logs_in_runs_a_job_and_is_out_within_a_minute_of_removal(home: Home) -> None:
+def test_directory_user_logs_in_runs_a_job_and_is_removed_within_a_minute(home: Home) -> None:
     stack = home.stack
     assert eventually("ada's login", lambda: stack.ssh("id -un", "ada"), 60) == "ada\n"
     assert eventually("her job", lambda: stack.ssh("srun --nodelist=cpu-0 id -un", "ada"), 60) == "ada\n"
@@ -104,8 +38,8 @@ def test_silent_directory_changes_nothing_for_who_is_known(home: Home) -> None:
 
 def test_accounts_and_their_limits_are_those_of_the_config(home: Home) -> None:
     stack = home.stack
-    assert "ml||5|" in _shares(stack)
-    assert "ml|alice|" in _shares(stack)
+    assert "ml||5|" in shares(stack)
+    assert "ml|alice|" in shares(stack)
     assert stack.ssh("srun --nodelist=cpu-0 bash -c 'echo $SLURM_JOB_ACCOUNT'") == "ml\n"
     assert stack.ssh("srun --nodelist=cpu-0 bash -c 'echo $SLURM_JOB_ACCOUNT'", "carol") == "guests\n"
     job = stack.submit("#!/bin/bash\ntrue\n", "--nodes=2", "--output=/dev/null")
@@ -156,11 +90,6 @@ def test_ssh_to_a_node_goes_where_a_job_runs_and_nowhere_else(home: Home, tmp_pa
     assert stack.run("ssh", "-F", str(settings), "-J", f"alice@{stack.address}:{NODE_PORT}", "alice@cpu-1", "hostname").stdout == "cpu-1\n"
     stack.slurm(f"scancel {job}")
     stack.wait_until_idle()
-
-
-def _shares(stack: DevStack) -> str:
-    """What sshare says of alice's account."""
-    return stack.ssh("sshare -nP -o Account,User,RawShares,LevelFS | grep '^ *ml'").replace(" ", "")
 
 
 def _refusal(stack: DevStack, user: str) -> str:

@@ -11,12 +11,9 @@ import pytest
 
 from engine import project, record
 from engine.plan import Plan
+from tests.support.project import KEYS, ROOT
 
-ROOT = Path(__file__).parents[2]
 STACKS = ("dev", "h100")
-KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8g alice@example.com"
-KEYS = tuple(f"cluster.login.users[{at}].{said}" for at in range(2) for said in ("sshKeyFiles=[]", f'sshKeys=["{KEY}"]'))
-"""Instead of those in files, of the first users."""
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from configs.schema import REF, stack_schema
-from tests.unit.configs.stacks import ROOT
+from tests.support.configs.stacks import ROOT
 
 Place = tuple[str | int, ...]
 Config = dict[str, Any]

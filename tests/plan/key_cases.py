@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.plan.every_key import Config
-from tests.unit.configs.stacks import GONE, edited
+from tests.support.configs.stacks import GONE, edited
 
 _GPUS = {"model": "a100", "count": 2, "memoryMiB": 40_000}
 _BIG = {"sockets": 2, "coresPerSocket": 8, "threadsPerCore": 2, "memoryMiB": 64_000, "gpus": _GPUS}

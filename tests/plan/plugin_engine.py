@@ -15,8 +15,8 @@ import grpc
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime.proto import engine_pb2_grpc, errors_pb2, provider_pb2, provider_pb2_grpc, resource_pb2_grpc, status_pb2
 
-from tests.patience import patience
-from tests.unit.components.program import Monitor, Registered
+from tests.support.components.program import Monitor, Registered
+from tests.support.patience import patience
 
 STACK = "urn:pulumi:dev::slipway::pulumi:pulumi:Stack::slipway-dev"
 _DEADLINE_S = 60

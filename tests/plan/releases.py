@@ -18,7 +18,8 @@ from typing import Any
 
 import yaml
 
-from tests.plan.conftest import KEY, ROOT, STACKS
+from tests.plan.conftest import STACKS
+from tests.support.project import KEY, ROOT
 
 KEPT = ROOT / "tests" / "golden" / "releases"
 LEFT_OUT = "<as in the repository>"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.plan.conftest import KEY, KEYS, ROOT
+from tests.support.project import KEY, KEYS, ROOT
 
 TEMPLATE = ROOT / "templates" / "slurm-python"
 STACK = "Pulumi.dev.yaml"

@@ -18,7 +18,7 @@ from names import annotations
 from tests.plan.builders import Declare, Declared, declaring
 from tests.plan.every_key import Config, Key, Place, holds_keys, keys, model_of, others, reference_keys
 from tests.plan.key_cases import BASES, CASES, NOTHING, REFUSED, TOLD, Case
-from tests.unit.configs.stacks import ROOT, with_edits
+from tests.support.configs.stacks import ROOT, with_edits
 
 Fate = Literal["applied", "told", "lost", "untried"]
 Resources = Mapping[tuple[str, str], Declared]

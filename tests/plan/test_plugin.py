@@ -13,10 +13,10 @@ import grpc
 import pytest
 import yaml
 
-from tests.plan.conftest import KEY, ROOT
 from tests.plan.plugin_engine import Plugin, RefusedError, running
-from tests.unit.components import program
-from tests.unit.configs.stacks import GONE, edited
+from tests.support.components import program
+from tests.support.configs.stacks import GONE, edited
+from tests.support.project import KEY, ROOT
 
 GOLDEN = ROOT / "tests" / "golden" / "schema.json"
 MARK = "4dabf18193072939515e22adb298388d"

@@ -25,9 +25,10 @@ from policies import pack
 from policies.records import UNKNOWN, Hidden, Resource, findings
 from policies.rules import RULES
 from provider import __version__
-from tests.patience import patience
-from tests.plan.conftest import ROOT, packages
+from tests.plan.conftest import packages
 from tests.plan.policy_edits import Edit, add, edit, leak, records, unprotect
+from tests.support.patience import patience
+from tests.support.project import ROOT
 
 PACK = ROOT / "policies"
 _MARK, _SECRET = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"

@@ -14,8 +14,9 @@ import pytest
 
 from engine import project, random_values, record
 from engine.plan import Plan, Secret, as_json
-from tests.plan.conftest import KEYS, ROOT, STACKS, plan_of
+from tests.plan.conftest import STACKS, plan_of
 from tests.plan.engine import continued, kept_inputs
+from tests.support.project import KEYS, ROOT
 
 ID_IS_SAFE = {"random:index/randomPassword:RandomPassword"}
 """Types of random values whose id is no secret: it is the word "none" (pulumi-random #39). Of RandomBytes, RandomId, RandomString and

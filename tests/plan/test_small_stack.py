@@ -15,7 +15,7 @@ from engine.faults import SlipwayError
 from engine.plan import Secret, revealed
 from engine.render import documents
 from engine.requirements import Offer, plan_missing
-from tests.plan.conftest import KEYS, ROOT
+from tests.support.project import KEYS, ROOT
 
 IMAGES = (
     'cluster.images={"slurm":"registry.example/slipway/slurm:1","root":"registry.example/slipway/root:1",'

@@ -13,9 +13,10 @@ import pytest
 
 from engine import project, record
 from engine.plan import as_json
-from tests.plan.conftest import ROOT, STACKS
+from tests.plan.conftest import STACKS
 from tests.plan.releases import KEPT, kept_plan, keys, releases, stack_file, without_sources
 from tests.plan.upgrades import losses, refusals, rolls
+from tests.support.project import ROOT
 
 SEEDS = [f"RandomBytes h100-{name} is protected" for name in ("jwt-key", "login-host-keys-seed", "munge-key", "node-host-keys-seed")]
 REFUSED = {("2026-11-20", "h100"): SEEDS[:3], ("2026-11-21", "h100"): SEEDS}

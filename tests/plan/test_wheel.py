@@ -13,11 +13,12 @@ from engine import project, record
 from engine.plan import as_json
 from images import store
 from provider import __version__
-from tests.plan.conftest import KEY, ROOT, built_wheel, packages
+from tests.plan.conftest import built_wheel, packages
 from tests.plan.plugin_engine import running
 from tests.plan.test_plugin import GOLDEN
-from tests.unit.components import program
-from tests.unit.configs.stacks import edited
+from tests.support.components import program
+from tests.support.configs.stacks import edited
+from tests.support.project import KEY, ROOT
 
 ROOMS = (
     *("changes", "components", "configs", "controllers", "docs/use", "examples", "images", "policies"),

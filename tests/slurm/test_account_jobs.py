@@ -11,11 +11,11 @@ from cli.check.facts import WAIT_FOR_ACCOUNT
 from configs.render.gpu_jobs import FOLDER as FOLDER_OF_GPUS
 from names import ports
 from programs.metrics.settings import Settings, to_json
-from tests.patience import seconds
-from tests.slurm.accounts_cluster import ALICES, BOB, ENFORCE, AccountsCluster, enforced, running
-from tests.slurm.image_cluster import ALICE, STACK
-from tests.slurm.image_pods import PodError, wait_for
-from tests.unit.programs.metrics.recorded import of
+from tests.support.patience import seconds
+from tests.support.programs.metrics.recorded import of
+from tests.support.slurm.accounts_cluster import ALICES, BOB, ENFORCE, AccountsCluster, enforced, running
+from tests.support.slurm.image_pods import PodError, wait_for
+from tests.support.slurm.image_stack import ALICE, STACK
 
 GET = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=60).read().decode())"
 FOLDER = Path("/var/tmp/slipway-account-jobs")
@@ -153,7 +153,7 @@ def test_users_without_an_account_have_the_default_one(cluster: AccountsCluster)
     assert cluster.job(job, "%a") == "guests"
 
 
-def test_enforcement_ends_no_running_job_and_holds_waiting_ones_until_they_are_given_an_account(cluster: AccountsCluster) -> None:
+def test_enforcement_ends_no_running_job_and_holds_waiting_ones(cluster: AccountsCluster) -> None:
     running = [cluster.submit("--exclusive") for _ in range(2)]
     for job in running:
         cluster.state(job, "RUNNING")

@@ -3,30 +3,13 @@
 The cluster is one for all tests; each declares what it wants and waits until Slurm has it. What jobs feel of it: test_account_jobs.py.
 """
 
-import copy
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.support.slurm.accounts_cluster import ALICES, DONE, ENFORCE, FOLDER, AccountsCluster, cluster, empty, fill_and_empty
+from tests.support.slurm.image_pods import wait_for
 
-from tests.slurm.accounts_cluster import ALICES, DONE, ENFORCE, KEY, AccountsCluster, running
-from tests.slurm.image_cluster import STACK
-from tests.slurm.image_pods import wait_for
-
-FOLDER = Path("/var/tmp/slipway-accounts")
-
-
-@pytest.fixture(scope="module")
-def cluster(image_root: Path) -> Iterator[AccountsCluster]:
-    with running(FOLDER, "swac-", image_root) as made:
-        yield made
-
-
-@pytest.fixture(autouse=True)
-def empty(cluster: AccountsCluster) -> None:
-    cluster.make_empty()
+FIXTURES = (cluster, empty)
 
 
 def test_everything_that_can_be_said_is_in_slurm_and_taken_back(cluster: AccountsCluster) -> None:
@@ -205,30 +188,6 @@ def test_users_follow_their_unix_group(cluster: AccountsCluster) -> None:
     wait_for("alice", lambda: cluster.members() == {"vision|alice"})
     cluster.declare(accounting, groups={"research": ["bob"]})
     wait_for("bob instead", lambda: cluster.members() == {"vision|bob"}, deadline_s=45)
-
-
-def fill_and_empty(cluster: AccountsCluster, users: int, accounts: int) -> str:
-    """Declares many users in many accounts, has a killed program find nothing to do, and takes all away again; gives the times."""
-    people = [f"user{number}" for number in range(users)]
-    stack = copy.deepcopy(STACK)
-    stack["login"]["users"] = [{"name": name, "uid": 20000 + at, "sshKeys": [KEY]} for at, name in enumerate(people)]
-    made = [{"name": f"account{at}", "fairshare": at + 1, "users": people[at::accounts]} for at in range(accounts)]
-    stack["accounting"] = {"accounts": made}
-    began = time.monotonic()
-    cluster.configure(stack)
-    wait_for("all users", lambda: len(cluster.members()) == users, deadline_s=300)
-    filled = time.monotonic() - began
-    cluster.keeper.stop("KILL")
-    began = time.monotonic()
-    cluster.accounts()
-    wait_for("an unchanged tick", lambda: DONE in cluster.keeper.log, deadline_s=60, pause_s=0.02)
-    unchanged = time.monotonic() - began
-    assert cluster.changes() == []
-    began = time.monotonic()
-    cluster.declare({"accounts": []})
-    wait_for("no accounts", lambda: cluster.accounts_there() == set(), deadline_s=300)
-    emptied = time.monotonic() - began
-    return f"{users} users in {accounts} accounts: first fill {filled:.1f} s, unchanged tick {unchanged:.2f} s, all away {emptied:.1f} s"
 
 
 def test_many_users_in_many_accounts_come_stay_and_go(cluster: AccountsCluster) -> None:

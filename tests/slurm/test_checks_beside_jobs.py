@@ -16,10 +16,10 @@ from names import paths
 from slurm.check_results import read_results
 from slurm.instances import read_instance
 from slurm.prologs import CHECKS
-from tests.patience import seconds
-from tests.slurm.checks_cluster import NODES, ChecksCluster, often, running
-from tests.slurm.image_cluster import ALICE, SLURM
-from tests.slurm.image_pods import PodError, wait_for
+from tests.support.patience import seconds
+from tests.support.slurm.checks_cluster import NODES, ChecksCluster, often, running
+from tests.support.slurm.image_pods import PodError, wait_for
+from tests.support.slurm.image_stack import ALICE, SLURM
 
 CLASSES = {"nvme": "nvme", "network": "infiniband"}
 GPU = {"name": "gpu", "check": "gpu", "nodeSets": ["gpu"], "maxDrained": 1}
@@ -79,7 +79,7 @@ def declared(cluster: ChecksCluster, *contexts: str, nodes: Sequence[str] = NODE
     cluster.idle()
 
 
-def test_job_whose_prolog_fails_on_its_second_node_goes_back_to_the_queue_and_its_record_says_which_check_failed_where(
+def test_prolog_failure_on_a_second_node_requeues_the_job_and_is_recorded(
     cluster: ChecksCluster,
 ) -> None:
     declared(cluster, "prolog")
@@ -107,7 +107,7 @@ def test_srun_whose_prolog_fails_says_why_and_the_next_one_runs_elsewhere(cluste
     assert cluster.alice("srun", "--chdir=/tmp", "hostname") == "gpu-1"
 
 
-def test_jobs_start_all_the_same_where_the_check_holds_as_many_nodes_as_it_may(cluster: ChecksCluster) -> None:
+def test_jobs_still_start_once_the_check_holds_its_maximum_of_nodes(cluster: ChecksCluster) -> None:
     declared(cluster, "prolog")
     for node in NODES:
         cluster.lose_gpu(node)
@@ -121,7 +121,7 @@ def test_jobs_start_all_the_same_where_the_check_holds_as_many_nodes_as_it_may(c
     assert not noted.failure.drains
 
 
-def test_gpu_that_vanishes_under_a_job_is_noted_within_an_interval_and_so_is_its_return(cluster: ChecksCluster) -> None:
+def test_gpu_lost_under_a_job_and_its_return_are_noted_within_an_interval(cluster: ChecksCluster) -> None:
     declared(cluster, "interval")
     job = cluster.batch("--nodelist=gpu-1", script="sleep 3000")
     wait_for("the job", lambda: cluster.job(job)["job_state"] == ["RUNNING"])
@@ -138,7 +138,7 @@ def test_gpu_that_vanishes_under_a_job_is_noted_within_an_interval_and_so_is_its
     assert cluster.job(job)["job_state"] == ["RUNNING"]
 
 
-def test_line_in_the_kernels_log_of_a_broken_gpu_drains_the_node_and_a_jobs_own_xid_does_not(cluster: ChecksCluster) -> None:
+def test_kernel_log_of_a_broken_gpu_drains_but_a_jobs_own_xid_does_not(cluster: ChecksCluster) -> None:
     """All on this machine see the line, so nothing else that runs here may have this check. The container has the device as workers have:
     they are privileged."""
     worker = cluster.containers["gpu-1/slurmd"]
@@ -161,7 +161,7 @@ def test_line_in_the_kernels_log_of_a_broken_gpu_drains_the_node_and_a_jobs_own_
     assert (failure.found, failure.kind, failure.drains) == (found, "hardware", True)
 
 
-def test_checks_of_hardware_that_is_not_there_are_skipped_and_drain_nothing(cluster: ChecksCluster) -> None:
+def test_checks_of_absent_hardware_are_skipped_and_drain_nothing(cluster: ChecksCluster) -> None:
     cluster.declare(*NOTHING)
     wait_for("a first look", lambda: cluster.has_looked("gpu-1"), 60)
     expected = {name: "skipped" for name, folder in CLASSES.items() if not any(Path("/sys/class", folder).glob("*"))}

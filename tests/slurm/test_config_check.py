@@ -17,9 +17,9 @@ from cli.config_check import Subject, archive, command
 from configs.images import reference
 from configs.render.slurm import render, render_slurmdbd
 from images.build import build
-from tests.patience import seconds
-from tests.slurm.image_pods import PROJECT
-from tests.unit.configs.stacks import GONE, cluster
+from tests.support.configs.stacks import GONE, cluster
+from tests.support.patience import seconds
+from tests.support.slurm.image_pods import PROJECT
 
 CONTAINERS = """[containers]
 default_ulimits = ["nofile=1024:1024", "nproc=1000:1000"]

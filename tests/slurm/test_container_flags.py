@@ -7,9 +7,9 @@ from shlex import quote
 
 import pytest
 
-from tests.slurm.container_cluster import CACHE, ONE, Site, big, containers, rest, signal_program, signal_pulls
-from tests.slurm.image_cluster import ALICE
-from tests.slurm.image_pods import wait_for
+from tests.support.slurm.container_cluster import CACHE, ONE, Site, big, containers, rest, signal_program, signal_pulls
+from tests.support.slurm.image_pods import wait_for
+from tests.support.slurm.image_stack import ALICE
 
 STEP = f"srun --container-image={ONE}"
 ALONE = "--exact --ntasks=1 --mem=64"
@@ -158,7 +158,7 @@ def test_header_of_launch_scripts_works_with_slurms_commands(world: Site, option
     assert said[-3:] == ["nodes gpu-0", f"step {user} one kept", "squeue RUNNING"]
 
 
-def test_srun_and_sbatch_give_the_same_environment_without_the_hosts_modules(world: Site) -> None:
+def test_srun_and_sbatch_give_one_environment_without_the_hosts_modules(world: Site) -> None:
     host = "module() { :; }; export -f module; export BASH_ENV=/x MANPATH=/y LMOD_CMD=/z MODULEPATH=/m MINE=yes"
     batch = f"printf '#!/bin/sh\\nenv\\n' > env.sh; sbatch --wait --output=env.out --container-image={ONE} env.sh >/dev/null; cat env.out"
     both = [world.cluster.ssh(f"{host}; mkdir -p sub; cd sub; {command}").splitlines() for command in (f"{STEP} env", batch)]

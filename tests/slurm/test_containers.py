@@ -16,19 +16,24 @@ import pytest
 
 from tests.bench import containers as benchmark
 from tests.bench.smallest import assert_yields_figures
-from tests.slurm import container_site as site
-from tests.slurm.container_cluster import CACHE, ONE, Site, begin_slow_pull, big, containers, rest, signal_pulls
-from tests.slurm.container_site import PASSWORD, PRIVATE, PUBLIC, USER, entry, folder
-from tests.slurm.image_cluster import ALICE, BOB
-from tests.slurm.image_pods import wait_for
-from tests.slurm.root_cluster import WORKERS, stand_in
+from tests.support.slurm import container_site as site
+from tests.support.slurm.container_cluster import (
+    CACHE,
+    ONE,
+    Site,
+    assert_has_all_files,
+    begin_slow_pull,
+    big,
+    rest,
+    signal_pulls,
+    world,
+)
+from tests.support.slurm.container_site import PASSWORD, PRIVATE, PUBLIC, USER, entry, folder
+from tests.support.slurm.image_pods import wait_for
+from tests.support.slurm.image_stack import ALICE, BOB
+from tests.support.slurm.root_cluster import WORKERS, stand_in
 
-
-@pytest.fixture(scope="module")
-def world(image_root: Path) -> Iterator[Site]:
-    """Two nodes, a versioned root, two registries."""
-    with containers(Path("/var/tmp/slipway-containers"), "swco-", image_root) as world:
-        yield world
+FIXTURES = (world,)
 
 
 @pytest.fixture(autouse=True)
@@ -164,7 +169,7 @@ def test_driver_files_are_found_in_the_container(world: Site) -> None:
             world.cluster.inside(node, "rm -rf /run/nvidia/lib /run/nvidia/bin")
 
 
-def test_tasks_of_a_node_share_their_namespaces_and_nodes_have_the_same_image(world: Site) -> None:
+def test_tasks_of_a_node_share_namespaces_and_all_nodes_have_one_image(world: Site) -> None:
     """As MPI's shared memory between processes needs it: reading another rank's memory takes a common user namespace."""
     script = "echo $SLURM_NODEID $(readlink /proc/self/ns/user) $(readlink /proc/self/ns/mnt) $(cat /etc/word)"
     said = world.srun(ONE, script, "--nodes=2", "--ntasks-per-node=2").splitlines()
@@ -343,7 +348,7 @@ FULL = r"slipway: gpu-0: .*{}:1 needs about \d+ MiB, and this node's cache of im
 
 @pytest.mark.usefixtures("small_cache")
 @pytest.mark.parametrize(("user", "number"), [("alice", ALICE), ("bob", BOB)])
-def test_full_cache_gives_up_idle_images_of_all_users_and_else_is_one_line(world: Site, user: str, number: int) -> None:
+def test_full_cache_evicts_idle_images_of_all_users_or_prints_one_line(world: Site, user: str, number: int) -> None:
     """Once with images of one user, once of two."""
     first, second = big(world, f"full1-{user}", 30), big(world, f"full2-{user}", 30)
     waits = "for i in $(seq 600); do [ -e go ] && break; sleep 0.1; done"
@@ -389,13 +394,6 @@ def test_image_larger_than_the_disk_is_one_line(world: Site) -> None:
 def test_image_of_5_000_files_has_them_all(world: Site) -> None:
     """The long one: tests/soak/test_containers.py."""
     assert_has_all_files(world, 5_000)
-
-
-def assert_has_all_files(world: Site, count: int) -> None:
-    """Runs an image of that many files, whose tables are larger than all that they hold."""
-    name = world.push(f"many-{count}", folder("many"), *(entry(f"many/{n}", b"x") for n in range(count)))
-    said = world.srun(name, f"set -- /many/*; echo $# files; cat /many/{count - 1}", "--nodelist=gpu-0")
-    assert said.splitlines() == [f"{count} files", "x"]
 
 
 def test_image_with_setuid_programs_and_devices_gives_no_rights(world: Site) -> None:

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.guides import commands
-from tests.patience import seconds
-from tests.slurm.database_cluster import UNTIL_TOLD, DatabaseCluster, running
-from tests.slurm.image_cluster import MYSQL, SLURM
-from tests.slurm.image_pods import wait_for
+from tests.support.cluster.guides import commands
+from tests.support.patience import seconds
+from tests.support.slurm.database_cluster import UNTIL_TOLD, DatabaseCluster, running
+from tests.support.slurm.image_pods import wait_for
+from tests.support.slurm.image_stack import MYSQL, SLURM
 
 FOLDER = Path("/var/tmp/slipway-database-pods")
 SQL = ("mariadb", "--no-defaults", "--socket=/run/mysqld/mysqld.sock", "--user=mysql")
@@ -89,7 +89,7 @@ def test_lost_database_is_restored_and_sacct_shows_the_old_jobs(cluster: Databas
     assert [cluster.accounted(job) for job in (old, new)] == ["COMPLETED", "COMPLETED"]
 
 
-def test_script_and_comment_of_a_job_are_kept_without_a_word_in_the_config(cluster: DatabaseCluster) -> None:
+def test_script_and_comment_of_a_job_are_kept_by_default(cluster: DatabaseCluster) -> None:
     job = cluster.submit("echo what-was-run", "--wait", "--comment=for-the-paper")
     wait_for("its record", lambda: cluster.accounted(job) == "COMPLETED", deadline_s=60)
     assert "echo what-was-run" in cluster.slurm("sacct", "--batch-script", "--jobs", job)
@@ -146,7 +146,7 @@ def test_damaged_backup_is_named_and_leaves_nothing_behind(cluster: DatabaseClus
     wait_for("the old record", lambda: cluster.accounted(old) == "COMPLETED", deadline_s=90)
 
 
-def test_backup_of_the_future_is_a_fault_stops_no_other_and_wins_no_restore(cluster: DatabaseCluster) -> None:
+def test_backup_from_the_future_stops_no_other_and_is_never_restored(cluster: DatabaseCluster) -> None:
     old = cluster.run_job()
     first = back_up(cluster)
     wait_for("another second, as it is a backup's name", lambda: time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime()) > first)
@@ -166,7 +166,7 @@ def test_backup_of_the_future_is_a_fault_stops_no_other_and_wins_no_restore(clus
     wait_for("the old record", lambda: cluster.accounted(old) == "COMPLETED", deadline_s=90)
 
 
-def test_backup_that_is_killed_leaves_the_older_ones_and_the_next_is_whole(cluster: DatabaseCluster) -> None:
+def test_killed_backup_leaves_older_ones_and_the_next_one_is_whole(cluster: DatabaseCluster) -> None:
     back_up(cluster)
     before = cluster.made("database")
     folder = cluster.backups / "database"
@@ -262,7 +262,7 @@ def as_the_guide_says(cluster: DatabaseCluster, part: str, **words: str) -> str:
     return cluster.containers["t-slurmdbd-0/slurmdbd"].run(*shlex.split(inside), user=SLURM)
 
 
-def test_old_jobs_are_purged_into_the_archive_and_come_back_by_the_command_of_the_guide(cluster: DatabaseCluster) -> None:
+def test_old_jobs_are_archived_and_restored_by_the_guides_command(cluster: DatabaseCluster) -> None:
     old, new = cluster.run_job(), cluster.run_job()
     whole = [f"{old}{step}|COMPLETED" for step in ("", ".batch", ".extern")]
     wait_for("its steps", lambda: cluster.accounted_steps(old) == whole)

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import patience, seconds
-from tests.slurm.elastic_cluster import NAMES, TIMES, ElasticCluster, elastic_stack
-from tests.slurm.image_cluster import ALICE, SLURM, STOP
-from tests.slurm.image_pods import Machine, PodError, wait_for
+from tests.support.patience import patience, seconds
+from tests.support.slurm.elastic_cluster import NAMES, TIMES, ElasticCluster, elastic_stack
+from tests.support.slurm.image_cluster import STOP
+from tests.support.slurm.image_pods import Machine, PodError, wait_for
+from tests.support.slurm.image_stack import ALICE, SLURM
 
 FOLDER = Path("/var/tmp/slipway-elastic-pods")
 PREFIX = "swel-"
@@ -184,7 +185,7 @@ def test_prolog_gives_up_without_failing_the_job(cluster: ElasticCluster) -> Non
         controller.run("pkill", "--signal", "CONT", "^slurmctld", user=SLURM)
 
 
-def test_stopping_worker_of_a_node_that_is_put_off_leaves_at_once_and_sets_no_drain(cluster: ElasticCluster) -> None:
+def test_stopping_worker_of_a_powered_down_node_leaves_at_once_undrained(cluster: ElasticCluster) -> None:
     cluster.up("el-1")
     worker = cluster.containers["el-1/slurmd"]
     cluster.slurm("scontrol", "update", "NodeName=el-1", "State=POWER_DOWN")
@@ -347,7 +348,7 @@ def test_files_wait_while_slurmctld_is_silent(cluster: ElasticCluster) -> None:
     assert cluster.state("el-3") == ""
 
 
-def test_node_that_was_away_longer_than_slurmd_timeout_after_a_stop_comes_back(cluster: ElasticCluster) -> None:
+def test_stopped_node_that_outlasts_slurmd_timeout_comes_back(cluster: ElasticCluster) -> None:
     """slurmctld appends to the reason that the stop hook gave, and sets the node down."""
     cluster.up("fix-1")
     cluster.containers["fix-1/slurmd"].run(*STOP, timeout_s=60)

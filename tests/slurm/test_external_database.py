@@ -11,9 +11,10 @@ import pytest
 
 from configs.models.accounting import Purge
 from configs.models.fields import camel
-from tests.slurm.database_cluster import DatabaseCluster
-from tests.slurm.image_cluster import MYSQL, SLURM, STACK, program_mount
-from tests.slurm.image_pods import Container, Machine, wait_for
+from tests.support.slurm.database_cluster import DatabaseCluster
+from tests.support.slurm.image_cluster import program_mount
+from tests.support.slurm.image_pods import Container, Machine, wait_for
+from tests.support.slurm.image_stack import MYSQL, SLURM, STACK
 
 FOLDER = Path("/var/tmp/slipway-external-pods")
 HOST = "db.example"
@@ -152,7 +153,7 @@ def tls(name: str) -> list[str]:
     return [f"--ssl-cert=/tls/{name}.crt", f"--ssl-key=/tls/{name}.key", "--ssl-ca=/tls/ca.crt"]
 
 
-def test_right_certificate_lets_slurmdbd_in_over_tls_and_it_reads_every_purge_and_archive(cluster: Outside) -> None:
+def test_valid_certificate_admits_slurmdbd_with_every_purge_setting(cluster: Outside) -> None:
     server = cluster.server(*tls(HOST), "--require-secure-transport=ON")
     slurmdbd = cluster.outside_slurmdbd()
     wait_for("slurmdbd", lambda: "slurmdbd version 26.05" in slurmdbd.log, deadline_s=60)
@@ -198,7 +199,7 @@ def test_wrong_server_is_refused_and_the_log_says_why(cluster: Outside, options:
     server.stop()
 
 
-def test_empty_external_database_is_restored_over_the_network_and_a_full_one_is_not(cluster: Outside) -> None:
+def test_external_database_is_restored_only_if_it_is_empty(cluster: Outside) -> None:
     server = cluster.server(*tls(HOST))
 
     def tables() -> list[str]:

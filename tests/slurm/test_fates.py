@@ -13,8 +13,8 @@ from changes.configuration import parse
 from changes.jobs import Job, read_queue, stranded
 from names import ports
 from slurm.tokens import mint
-from tests.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
-from tests.slurm.image_pods import Machine, wait_for
+from tests.support.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
+from tests.support.slurm.image_pods import Machine, wait_for
 
 FOLDER = Path("/var/tmp/slipway-fates-pods")
 GET = """
@@ -79,7 +79,7 @@ def test_lists_and_the_report_are_read_beside_300_connections_of_another(cluster
             assert queue(cluster, port) == {}
 
 
-def test_node_that_gets_other_cores_keeps_its_size_until_it_is_drained_and_its_job_has_ended(cluster: ElasticCluster) -> None:
+def test_node_with_other_cores_keeps_its_size_until_drained_and_idle(cluster: ElasticCluster) -> None:
     """Slurm itself would abort the job (docs/explain/slurm-facts.md)."""
     before = conf(cluster)
     job = cluster.running("--partition=main", "--nodelist=fix-0", "--mem=50")
@@ -105,7 +105,7 @@ def test_node_that_gets_other_cores_keeps_its_size_until_it_is_drained_and_its_j
     wait_for("an idle node", lambda: cluster.state("fix-0") == "IDLE+CLOUD", deadline_s=60)
 
 
-def test_job_that_a_shorter_time_strands_is_stranded_in_slurm_and_no_other_is(cluster: ElasticCluster) -> None:
+def test_shorter_time_limit_strands_exactly_the_jobs_that_were_foretold(cluster: ElasticCluster) -> None:
     before = conf(cluster)
     line = next(line for line in before.splitlines() if line.startswith("PartitionName=main "))
     maxtime = next(word for word in line.split() if word.startswith("MaxTime="))

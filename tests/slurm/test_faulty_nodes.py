@@ -10,9 +10,9 @@ import pytest
 
 from slurm.check_results import CheckResult, failures, read_results
 from slurm.prologs import CHECKS
-from tests.patience import seconds
-from tests.slurm.checks_cluster import ChecksCluster, running
-from tests.slurm.image_pods import Container, PodError, wait_for
+from tests.support.patience import seconds
+from tests.support.slurm.checks_cluster import ChecksCluster, running
+from tests.support.slurm.image_pods import Container, PodError, wait_for
 
 FOLDER = Path("/var/tmp/slipway-faulty")
 NODE = "gpu-1"
@@ -104,7 +104,7 @@ def lift(cluster: ChecksCluster) -> None:
     cluster.idle()
 
 
-def test_mount_that_hangs_drains_its_node_within_its_deadline_and_one_that_answers_again_returns_it(cluster: ChecksCluster) -> None:
+def test_hanging_mount_drains_its_node_by_the_deadline_until_it_answers(cluster: ChecksCluster) -> None:
     limit_s = seconds(2)
     declare(cluster, "mounts", timeoutS=60 + limit_s, settings={"maxAnswerS": limit_s})
     assert hostname(cluster) == NODE
@@ -154,7 +154,7 @@ def gone(cluster: ChecksCluster) -> bool:
     return True
 
 
-def test_disk_that_fills_drains_its_node_and_one_that_is_emptied_returns_it(cluster: ChecksCluster, small_disk: str) -> None:
+def test_full_disk_drains_its_node_until_it_is_emptied(cluster: ChecksCluster, small_disk: str) -> None:
     declare(cluster, "disk", settings={"minFreeMiB": 32})
     assert hostname(cluster) == NODE
     worker(cluster).run("fallocate", "--length=48MiB", f"{small_disk}/full")

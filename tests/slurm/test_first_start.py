@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.image_cluster import NAMES, SLURM, STACK, ImageCluster
-from tests.slurm.image_pods import Container, Machine, wait_for
+from tests.support.slurm.image_cluster import ImageCluster
+from tests.support.slurm.image_pods import Container, Machine, wait_for
+from tests.support.slurm.image_stack import NAMES, SLURM, STACK
 
 FOLDER = Path("/var/tmp/slipway-first-start")
 PODS = {pod: NAMES[pod] for pod in ("t-mariadb-0", "t-slurmdbd-0", "t-slurmctld-0")}
@@ -53,7 +54,7 @@ def has_saved_job(state: Path) -> bool:
         return False
 
 
-def test_slurmctld_comes_up_once_its_qos_is_there_and_again_when_killed_before_it_saved_usage(cluster: ImageCluster) -> None:
+def test_slurmctld_starts_once_its_qos_exists_and_after_an_early_kill(cluster: ImageCluster) -> None:
     controller = cluster.slurmctld()
     wait_for("its end", lambda: controller.process.poll() is not None, deadline_s=60)
     assert "invalid qos (small)" in controller.log

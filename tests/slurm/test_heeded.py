@@ -13,10 +13,9 @@ import pytest
 
 from configs.render.slurm import render, render_slurmdbd
 from configs.rules.files import ABSENT_PLUGINS
-from tests.slurm.render_lab import Reading, read_sets
-from tests.slurm.test_render import ELSEWHERE
-from tests.unit.configs.stacks import cluster
-from tests.unit.configs.test_faults_meaning import SOUND
+from tests.support.configs.sound import SOUND
+from tests.support.configs.stacks import cluster
+from tests.support.slurm.render_lab import ELSEWHERE, Reading, read_sets
 
 OF_THE_DATABASE = "accounts-that-an-administrator-keeps"
 """Its accounts and QOS are in no database here."""

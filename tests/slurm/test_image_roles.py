@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests import ssh
-from tests.patience import patience
-from tests.slurm.image_cluster import ALICE, MUNGE, NAMES, SLURM, STACK, STOP, ImageCluster
-from tests.slurm.image_pods import Machine, PodError, wait_for
+from tests.support import ssh
+from tests.support.patience import patience
+from tests.support.slurm.image_cluster import STOP, ImageCluster
+from tests.support.slurm.image_pods import MPI_SUM, Machine, PodError, wait_for
+from tests.support.slurm.image_stack import ALICE, MUNGE, NAMES, SLURM, STACK
 
 FOLDER = Path("/var/tmp/slipway-image-pods")
 PREFIX = "swip-"
@@ -140,7 +141,7 @@ def test_gpu_job_sees_its_devices_and_no_other(cluster: Cluster) -> None:
 
 
 def test_mpirun_crosses_two_nodes_without_ssh_between_them(cluster: Cluster) -> None:
-    program = (Path(__file__).parent / "mpi_sum.py").read_text()
+    program = MPI_SUM.read_text()
     cluster.ssh(f"cat > mpi_sum.py <<'PROGRAM'\n{program}\nPROGRAM")
     job = cluster.submit("--wait", "--time=60", "--nodes=2", "--ntasks-per-node=2", "--output=mpi.%j", "--wrap='mpirun python3 mpi_sum.py'")
     assert sorted(cluster.ssh(f"cat mpi.{job}").splitlines()) == [f"rank {rank} of 4 on gpu-{rank // 2}: sum 6" for rank in range(4)]
@@ -175,7 +176,7 @@ def test_idle_connections_of_a_user_keep_nobody_out(cluster: Cluster, pod: str, 
             assert cluster.outside(*ask, f"http://{cluster.machine.addresses[pod]}:{port}/slurm/v0.0.45/ping/") == "401"
 
 
-def test_private_data_closes_slurmctlds_metrics_and_costs_logins_the_count_of_jobs_only(cluster: Cluster) -> None:
+def test_private_data_closes_slurmctlds_metrics_and_the_logins_job_count(cluster: Cluster) -> None:
     url = f"http://{cluster.machine.addresses['t-slurmctld-0']}:6817/metrics/jobs-users-accts"
     login = cluster.containers["t-login/login"]
 

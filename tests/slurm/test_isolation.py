@@ -8,10 +8,10 @@ from shlex import quote
 import pytest
 
 from components.pods import TERMINATION_LOG
-from tests.patience import patience
-from tests.slurm.image_cluster import ALICE, BOB
-from tests.slurm.image_pods import wait_for
-from tests.slurm.root_cluster import CONF, OUTWARD, RootCluster, running
+from tests.support.patience import patience
+from tests.support.slurm.image_pods import wait_for
+from tests.support.slurm.image_stack import ALICE, BOB
+from tests.support.slurm.root_cluster import CONF, OUTWARD, RootCluster, running
 
 VICTIM = """#!/bin/bash
 # secret of the script

@@ -11,9 +11,10 @@ import pytest
 
 from components.pods import daemon_command
 from names import paths
-from tests.slurm.image_cluster import ALICE, STACK, program_mount
-from tests.slurm.image_pods import wait_for
-from tests.slurm.root_cluster import CONF, TMP, WORKERS, RootCluster, running
+from tests.support.slurm.image_cluster import program_mount
+from tests.support.slurm.image_pods import wait_for
+from tests.support.slurm.image_stack import ALICE, STACK
+from tests.support.slurm.root_cluster import CONF, TMP, WORKERS, RootCluster, running
 
 WORKER = shlex.join(daemon_command("worker"))
 PROGRAMS = program_mount("munged") | program_mount("worker")

@@ -12,10 +12,10 @@ import pytest
 
 from configs.load import load_cluster
 from configs.render.slurm import render
-from tests.patience import patience, seconds
-from tests.slurm.image_cluster import ALICE, BOB, STACK
-from tests.slurm.image_pods import PROJECT, PodError, wait_for
-from tests.slurm.root_cluster import CONF, PINS, TMP, WORKERS, RootCluster, running, stand_in
+from tests.support.patience import patience, seconds
+from tests.support.slurm.image_pods import PROJECT, PodError, wait_for
+from tests.support.slurm.image_stack import ALICE, BOB, STACK
+from tests.support.slurm.root_cluster import CONF, PINS, TMP, WORKERS, RootCluster, running, stand_in
 
 DISKS = {"gpu-1": "tmp=24 scratch=40"}
 """What jobs have of a node's disk there, in MiB; on the other node they have no more than folders of their own."""
@@ -144,7 +144,7 @@ def test_slurmstepd_of_a_job_is_not_in_the_jobs_memory_group(cluster: RootCluste
     assert not [group for group in groups if "job_" in group or "/step_" in group]
 
 
-def test_slurmstepd_of_a_rooted_job_is_in_the_pods_root_where_slurmd_finds_it(cluster: RootCluster) -> None:
+def test_slurmstepd_of_a_rooted_job_runs_in_the_pods_root_for_slurmd(cluster: RootCluster) -> None:
     """Else scancel would reach none of the job's processes."""
     job = background(cluster, "echo begun; sleep 600", "begun", "--nodelist=gpu-0")
     roots = cluster.inside("gpu-0", "for p in $(pgrep slurmstepd); do ls -d /proc/$p/root/opt/slipway/slurm; done").splitlines()
@@ -189,7 +189,7 @@ def test_two_users_give_their_output_the_same_name_in_tmp(cluster: RootCluster, 
     assert {ended(cluster, job) for job in jobs.values()} == {"COMPLETED"}
 
 
-def test_without_a_versioned_root_steps_and_sessions_of_a_job_share_its_tmp_and_no_other_job_s(cluster: RootCluster) -> None:
+def test_steps_and_sessions_share_the_jobs_tmp_without_a_versioned_root(cluster: RootCluster) -> None:
     cluster.settings(None)
     script = "touch /tmp/mine /var/tmp/mine /dev/shm/mine; echo begun; sleep 600"
     options = ("--partition=many", "--mem=100", "--nodelist=gpu-0")
@@ -216,7 +216,7 @@ echo begun; sleep 600
 
 
 @ROOTED
-def test_disk_that_a_job_fills_up_is_its_own_and_as_large_as_the_node_set_says(cluster: RootCluster, rooted: bool) -> None:
+def test_disk_filled_by_a_job_is_its_own_and_of_the_node_sets_size(cluster: RootCluster, rooted: bool) -> None:
     cluster.settings(CONF if rooted else None)
     options = ("--partition=many", "--mem=100", "--nodelist=gpu-1")
     job = background(cluster, FULL, "begun", *options)
@@ -259,7 +259,7 @@ def test_scratch_gives_no_right_to_set_uid_programs_and_devices(cluster: RootClu
     assert all("nosuid" in line and "nodev" in line for line in said)
 
 
-def test_job_for_which_the_nodes_disk_has_no_room_says_so_and_leaves_nothing(cluster: RootCluster) -> None:
+def test_job_without_room_on_the_nodes_disk_says_so_and_leaves_nothing(cluster: RootCluster) -> None:
     cluster.inside("gpu-1", f"mount -t tmpfs -o size=30m tmpfs {TMP}")
     try:
         said = cluster.ssh("srun --mem=100 --nodelist=gpu-1 echo ran 2>&1", check=False)
@@ -270,7 +270,7 @@ def test_job_for_which_the_nodes_disk_has_no_room_says_so_and_leaves_nothing(clu
         cluster.inside("gpu-1", f"umount --lazy {TMP}")
 
 
-def test_machine_where_a_disk_of_a_job_cannot_be_made_is_told_with_its_reason(cluster: RootCluster) -> None:
+def test_machine_that_cannot_make_a_jobs_disk_is_reported_with_the_reason(cluster: RootCluster) -> None:
     """The worker's program asks so before it starts slurmd."""
     small = "mkdir -p /mnt/small; mount -t tmpfs -o size=4m tmpfs /mnt/small"
     said = cluster.inside("gpu-1", f"{small}; /usr/lib/slipway/disk-check /mnt/small 2>&1; echo $?; umount -l /mnt/small")
@@ -324,7 +324,7 @@ def test_report_disturbs_no_job_whose_output_is_no_file_or_has_gone(reporting: R
     assert reporting.ssh("srun --mem=100 echo ran; ls gone.* 2>/dev/null; true") == "ran"
 
 
-def test_without_a_versioned_root_jobs_of_slurms_own_user_look_at_the_node(cluster: RootCluster) -> None:
+def test_without_a_versioned_root_jobs_of_the_slurm_user_see_the_node(cluster: RootCluster) -> None:
     """Health checks: what others leave in /dev/shm is for them to find."""
     cluster.settings(None)
     cluster.inside("gpu-0", "touch /dev/shm/left /tmp/left")

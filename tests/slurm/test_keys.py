@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.database_cluster import UNTIL_TOLD, DatabaseCluster, running
-from tests.slurm.image_pods import wait_for
+from tests.support.slurm.database_cluster import UNTIL_TOLD, DatabaseCluster, running
+from tests.support.slurm.image_pods import wait_for
 
 FOLDER = Path("/var/tmp/slipway-keys-pods")
 
@@ -54,7 +54,7 @@ def test_munge_key_is_rotated_and_jobs_that_end_meanwhile_are_completed(cluster:
     cluster.run_job()
 
 
-def test_slurmctld_that_comes_back_with_another_munge_key_is_silent_until_the_other_pods_have_it(cluster: DatabaseCluster) -> None:
+def test_slurmctld_with_a_new_munge_key_is_silent_until_all_pods_have_it(cluster: DatabaseCluster) -> None:
     """Its pod is made anew while a key spreads, as by a rotation of all keys at once: it has the new key before the others."""
     job = cluster.submit("srun sleep 12", "--mem=50", "--ntasks=1", "--overcommit")
     wait_for_step(cluster, job)
@@ -115,7 +115,7 @@ def test_jwt_key_is_rotated_while_a_job_runs(cluster: DatabaseCluster) -> None:
 
 
 @pytest.mark.parametrize("first", ["mariadb", "slurmdbd"])
-def test_database_password_is_rotated_while_jobs_run_and_no_record_is_lost(cluster: DatabaseCluster, first: str) -> None:
+def test_database_password_rotates_under_jobs_and_no_record_is_lost(cluster: DatabaseCluster, first: str) -> None:
     across = cluster.submit("srun sleep 10")
     wait_for_step(cluster, across)
     cluster.new_password()

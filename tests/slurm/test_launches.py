@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from slurm.check_results import LAUNCH, Failure
-from tests.slurm.checks_cluster import ChecksCluster, running
-from tests.slurm.image_pods import wait_for
+from tests.support.slurm.checks_cluster import ChecksCluster, running
+from tests.support.slurm.image_pods import wait_for
 
 FOLDER = Path("/var/tmp/slipway-launches")
 NODE, SOUND = "gpu-1", "gpu-0"

@@ -8,72 +8,23 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.patience import seconds
-from tests.slurm.directory_server import BASE, GROUPS, PASSWORD, PEOPLE, DirectoryServer
-from tests.slurm.directory_site import Site
-from tests.slurm.image_cluster import SLURM, STACK
-from tests.slurm.image_pods import Machine, wait_for
+from tests.support.patience import seconds
+from tests.support.slurm.directory_server import BASE, GROUPS, PASSWORD, PEOPLE
+from tests.support.slurm.directory_site import ADA, FOLDER, Site, be_silent, site, usual
+from tests.support.slurm.image_pods import wait_for
+from tests.support.slurm.image_stack import SLURM
 
-FOLDER = Path("/var/tmp/slipway-ldap-pods")
-PREFIX = "swld-"
-HOST = "ldap.example.test"
-ADA = 20001
+FIXTURES = (usual, site)
+
 SILENCE_S = 30
-
-
-@pytest.fixture(autouse=True)
-def usual(site: Site) -> None:
-    """Each test starts with the program as it was configured first, and ada as the only user of LDAP."""
-    if site.directory.process is None:
-        site.directory.start()
-    site.stop()
-    site.start(maxRemovedPercent=100)
-    wait_for("the usual users", lambda: site.is_ready() and site.people() == ["ada"])
-    site.start()
-    wait_for("readiness", site.is_ready)
-
-
-@pytest.fixture(scope="module")
-def site(image_root: Path) -> Iterator[Site]:
-    """The directory with ada, the program, and a login node that mounts what it writes."""
-    machine = Machine(FOLDER, image_root, PREFIX)
-    machine.close()  # what a killed run left
-    FOLDER.mkdir(mode=0o755)
-    for name in ("id", "host"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(FOLDER / name)], check=True)
-    names = {"t-slurmctld-0": ["t-slurmctld"], "t-login": [], "t-identity": [], "gpu-0": [], "gpu-1": []}
-    site = Site(machine, names=names, stack={**STACK, "accounting": {"enabled": False}})
-    site.key = FOLDER / "id"
-    site.directory = DirectoryServer(FOLDER / "slapd", f"{PREFIX}hub", "198.18.255.1", HOST)
-    try:
-        site.prepare()
-        with (FOLDER / "hosts").open("a") as hosts:
-            hosts.write(f"198.18.255.1 {HOST} other.example.test\n")
-        site.directory.prepare()
-        site.directory.add_user("ada", ADA, site.public_key)
-        site.give_secrets()
-        site.shared.mkdir(mode=0o755)
-        site.start()
-        wait_for("readiness", site.is_ready)
-        # As without a versioned root: users have the whole volume, too.
-        site.user_mounts = {"/etc/slipway/keys": (site.folder / "keys", True), "/shared": (site.shared, False)}
-        site.munged("t-login")
-        site.login(site.public_key, (FOLDER / "host").read_text())
-        wait_for("sshd", lambda: site.ssh("ada") == "ada")
-        yield site
-    finally:
-        site.directory.kill()
-        machine.keep_logs()
-        machine.close()
 
 
 def test_user_of_ldap_logs_in_with_her_key_and_has_her_names_and_home(site: Site) -> None:
@@ -92,7 +43,7 @@ def test_user_who_is_removed_cannot_log_in_within_a_minute(site: Site) -> None:
     assert site.ssh("ada") == "ada"
 
 
-def test_with_the_interval_that_is_the_default_removal_takes_less_than_a_minute(site: Site) -> None:
+def test_removal_takes_less_than_a_minute_with_the_default_interval(site: Site) -> None:
     site.directory.add_user("bob", 20002, site.public_key)
     site.start(is_quick=False, refreshS=None)
     assert '"refreshS": 20' in str(site.pod["containers"][0]["command"])
@@ -197,27 +148,9 @@ def test_outage_keeps_users_and_the_program_and_ends_by_itself(site: Site) -> No
     site.directory.delete(f"uid=bob,{PEOPLE}")
 
 
-def test_silent_server_changes_nothing_for_known_users_and_silence_ends_by_itself(site: Site) -> None:
+def test_silent_server_changes_nothing_for_known_users_and_recovers_alone(site: Site) -> None:
     """It is asked every second here; tests/soak/test_ldap.py has five minutes."""
     be_silent(site, SILENCE_S)
-
-
-def be_silent(site: Site, seconds: float) -> None:
-    """Stops the server for so long, and looks at what a known user sees."""
-    before = (site.folder / "passwd").read_text()
-    assert site.directory.process is not None
-    site.directory.process.send_signal(signal.SIGSTOP)
-    end = time.monotonic() + seconds
-    try:
-        wait_for("the sign", lambda: not site.is_ready(), deadline_s=60)
-        site.wait_said("The last good files stay")
-        wait_for("the end, or a refused login", lambda: time.monotonic() > end or site.ssh("ada") != "ada", 2 * seconds, pause_s=5)
-        assert time.monotonic() > end
-        assert (site.folder / "passwd").read_text() == before
-        assert site.program.process.poll() is None
-    finally:
-        site.directory.process.send_signal(signal.SIGCONT)
-    wait_for("the sign", site.is_ready, deadline_s=60)
 
 
 def test_second_server_answers_for_the_first(site: Site) -> None:

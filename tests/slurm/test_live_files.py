@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import seconds
-from tests.slurm.elastic_cluster import FIXED, NAMES, ElasticCluster, elastic_stack
-from tests.slurm.image_pods import Machine, wait_for
+from tests.support.patience import seconds
+from tests.support.slurm.elastic_cluster import FIXED, NAMES, ElasticCluster, elastic_stack
+from tests.support.slurm.image_pods import Machine, wait_for
 
 FOLDER = Path("/var/tmp/slipway-live-files")
 PREFIX = "swlf-"

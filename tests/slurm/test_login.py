@@ -10,9 +10,9 @@ import pytest
 
 from components.pods import program_command
 from names import paths
-from tests.patience import patience
-from tests.slurm.image_pods import PodError, wait_for
-from tests.slurm.login_cluster import LOGIN_CONF, LOGINS, LoginCluster, Session, running
+from tests.support.patience import patience
+from tests.support.slurm.image_pods import PodError, wait_for
+from tests.support.slurm.login_cluster import LOGIN_CONF, LOGINS, LoginCluster, Session, running
 
 FOLDER = Path("/var/tmp/slipway-login-pods")
 
@@ -72,7 +72,7 @@ def test_job_names_the_service_of_the_login_nodes_as_its_alloc_node(cluster: Log
 # Folders that accounts share.
 
 
-def test_members_of_an_account_share_its_folder_from_logins_and_jobs_and_others_do_not(cluster: LoginCluster) -> None:
+def test_members_of_an_account_share_its_folder_and_others_do_not(cluster: LoginCluster) -> None:
     """A login pod without FSETID makes it; jobs and sessions in the versioned root see it, and files there are the group's."""
     cluster.settings_of_login(projects="/shared/projects/nlp lab\n/shared/projects/chem others\n")
     folders = cluster.shared / "projects"
@@ -122,7 +122,7 @@ def test_session_sees_the_version_of_its_job_whatever_is_current(cluster: LoginC
     assert cluster.session(f'ssh gpu-0 "{probe}"; ssh gpu-1 "{probe}"', check=False).split() == ["v1", "v1", "v2", "v2"]
 
 
-def test_with_two_jobs_on_a_node_the_session_is_in_the_newest_and_jobs_reach_each_other_s_nodes(cluster: LoginCluster) -> None:
+def test_session_joins_the_newest_of_two_jobs_and_jobs_reach_their_nodes(cluster: LoginCluster) -> None:
     script = "'until [ -e go.$SLURM_JOB_ID ]; do sleep 0.1; done; ssh gpu-1 cat /proc/self/cgroup; echo end'"
     first = cluster.session(f"sbatch --parsable --nodes=2 --ntasks-per-node=1 --output=out.%j --wrap={script}")
     wait_for("its start", lambda: cluster.state(first) == "RUNNING")
@@ -366,7 +366,7 @@ def test_connections_that_one_user_holds_keep_nobody_from_logging_in(cluster: Lo
     holder.end()
 
 
-def test_user_s_limits_hold_over_all_sessions_and_no_other_user_feels_them(cluster: LoginCluster) -> None:
+def test_user_limits_hold_over_all_sessions_and_affect_no_other_user(cluster: LoginCluster) -> None:
     cluster.settings_of_login(limits="cpus=1\nmemoryMiB=200\ntasks=60\n")
     bomb = cluster.open_session("for i in $(seq 200); do sleep 60 & done; echo over; wait", "alice")
     bomb.hear("Resource temporarily unavailable")
@@ -392,7 +392,7 @@ def test_changed_limits_count_from_the_next_login(cluster: LoginCluster) -> None
     assert cluster.containers["t-login/login"].run(*read).strip() == "77"
 
 
-def test_limits_that_cannot_be_read_are_small_ones_and_both_user_and_log_hear_of_it(cluster: LoginCluster) -> None:
+def test_unreadable_limits_become_small_ones_and_user_and_log_hear_of_it(cluster: LoginCluster) -> None:
     """Before, they were none. A user with open sessions keeps what these have."""
     login = cluster.containers["t-login/login"]
 
@@ -423,7 +423,7 @@ def test_limits_that_cannot_be_read_are_small_ones_and_both_user_and_log_hear_of
 WRITE_LIMITS = f"cd {paths.PACKAGES}; {shlex.join(program_command('login', module='limits'))}"
 
 
-def test_without_rights_for_cgroups_pam_limits_take_their_place_and_the_log_says_so(cluster: LoginCluster) -> None:
+def test_without_cgroup_rights_pam_limits_apply_and_the_log_says_so(cluster: LoginCluster) -> None:
     cluster.settings_of_login(limits="cpus=1\nmemoryMiB=2000\ntasks=70\n")
     cluster.containers["t-login-2/login"].stop()
     capabilities, cluster.login_capabilities = cluster.login_capabilities, cluster.login_capabilities[:-1]
@@ -457,7 +457,7 @@ def offered_keys(cluster: LoginCluster, pod: str) -> list[str]:
     return [line.split(maxsplit=1)[1] for line in scanned.splitlines() if not line.startswith("#")]
 
 
-def test_replicas_have_one_host_key_so_that_a_strict_client_goes_to_any_also_to_one_made_anew(cluster: LoginCluster) -> None:
+def test_replicas_share_one_host_key_even_after_a_pod_is_replaced(cluster: LoginCluster) -> None:
     made = (FOLDER / "host.pub").read_text().rsplit(maxsplit=1)[0]
     known = FOLDER / "known-login"
     known.write_text(f"the-cluster {offered_keys(cluster, 't-login')[0]}\n")
@@ -498,7 +498,7 @@ def test_killed_replica_drops_its_own_sessions_and_no_other(cluster: LoginCluste
     cluster.start_login("t-login-2")
 
 
-def test_pod_that_goes_keeps_its_sessions_takes_no_new_ones_and_ends_with_the_last(cluster: LoginCluster) -> None:
+def test_leaving_pod_keeps_its_sessions_takes_no_new_ones_and_then_ends(cluster: LoginCluster) -> None:
     cluster.containers["t-login-2/login"].stop()
     login = cluster.start_login("t-login-2", {"SLIPWAY_DRAIN_GRACE_S": "600"})
     session = hold(cluster, "t-login-2")

@@ -14,10 +14,10 @@ import pytest
 
 from programs.config_sync.untold import AGAIN, ENDED
 from slurm.job_marks import read_marks
-from tests.patience import seconds
-from tests.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
-from tests.slurm.image_cluster import ALICE, SLURM
-from tests.slurm.image_pods import Machine, wait_for
+from tests.support.patience import seconds
+from tests.support.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
+from tests.support.slurm.image_pods import Machine, wait_for
+from tests.support.slurm.image_stack import ALICE, SLURM
 
 FOLDER = Path("/var/tmp/slipway-lost-state-pods")
 PREFIX = "swls-"
@@ -66,7 +66,7 @@ def processes(cluster: ElasticCluster) -> str:
     return cluster.containers["fix-0/slurmd"].run("ps", "-e", "-o", "args")
 
 
-def test_jobs_of_which_no_node_was_told_start_again_and_srun_ends_with_words(cluster: ElasticCluster) -> None:
+def test_jobs_no_node_was_told_about_start_again_and_srun_ends_with_words(cluster: ElasticCluster) -> None:
     """They start in the moment in which slurmctld takes over files. A node that is cut off makes that moment long enough to meet."""
 
     def record(job: str, field: str) -> str:

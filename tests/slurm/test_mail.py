@@ -13,11 +13,11 @@ import pytest
 from components.mail import build_settings
 from configs.load import load_cluster
 from programs.mail.settings import to_json
-from tests.slurm.directory_server import make_certificates
-from tests.slurm.image_cluster import NAMES, SLURM, STACK
-from tests.slurm.image_pods import PROJECT, Machine, wait_for
-from tests.slurm.mail_relay import PASSWORD, USER, read_mails
-from tests.slurm.test_refused_options import Cluster as Alices
+from tests.support.slurm.directory_server import make_certificates
+from tests.support.slurm.image_pods import PROJECT, Machine, wait_for
+from tests.support.slurm.image_stack import NAMES, SLURM, STACK
+from tests.support.slurm.mail_relay import PASSWORD, USER, read_mails
+from tests.support.slurm.refusing_cluster import Cluster as Alices
 
 FOLDER = Path("/var/tmp/slipway-mail")
 PODS = {**{pod: names for pod, names in NAMES.items() if pod in {"t-slurmctld-0", "gpu-0"}}, "relay": []}
@@ -42,7 +42,7 @@ class Cluster(Alices):
 
     def start_relay(self) -> None:
         """The relay, until it listens."""
-        command = ["nsenter", f"--net=/run/netns/{self.machine.prefix}relay", sys.executable, "-m", "tests.slurm.mail_relay"]
+        command = ["nsenter", f"--net=/run/netns/{self.machine.prefix}relay", sys.executable, "-m", "tests.support.slurm.mail_relay"]
         self.relay = subprocess.Popen([*command, str(self.inbox), "587"], stdout=subprocess.PIPE, text=True, cwd=PROJECT)
         assert self.relay.stdout is not None
         assert self.relay.stdout.readline() == "ready\n"

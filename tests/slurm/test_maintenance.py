@@ -10,8 +10,9 @@ import pytest
 
 from slurm.job_marks import read_marks
 from slurm.maintenance import Policy, write_policy
-from tests.slurm.image_cluster import ALICE, NAMES, SLURM, STACK, ImageCluster
-from tests.slurm.image_pods import Machine, wait_for
+from tests.support.slurm.image_cluster import ImageCluster
+from tests.support.slurm.image_pods import Machine, wait_for
+from tests.support.slurm.image_stack import ALICE, NAMES, SLURM, STACK
 
 FOLDER = Path("/var/tmp/slipway-maintenance")
 NODES = ("gpu-0", "gpu-1")
@@ -146,7 +147,7 @@ def cluster(started: MaintenanceCluster) -> Iterator[MaintenanceCluster]:
     wait_for("an empty queue", lambda: started.slurm("squeue", "--noheader") == "", 60)
 
 
-def test_declared_job_saves_its_work_goes_back_to_the_queue_and_goes_on_after_the_maintenance(cluster: MaintenanceCluster) -> None:
+def test_declared_job_saves_its_work_is_requeued_and_resumes_afterwards(cluster: MaintenanceCluster) -> None:
     job = cluster.batch(script=CHECKPOINTS)
     spoke = cluster.batch("--comment=nightly,requeue-for-maintenance")
     plain, short = cluster.batch(), cluster.batch("--time=10")
@@ -171,7 +172,7 @@ def test_declared_job_saves_its_work_goes_back_to_the_queue_and_goes_on_after_th
     assert [cluster.warnings(each) for each in (job, spoke, plain)] == [1, 1, 1]
 
 
-def test_no_job_is_warned_twice_and_each_is_requeued_whichever_write_was_the_last(cluster: MaintenanceCluster) -> None:
+def test_jobs_are_warned_once_and_requeued_whichever_write_came_last(cluster: MaintenanceCluster) -> None:
     saved = dict[str, tuple[int, int]]()
     for write in ("note", "signal", "notify"):
         job = cluster.batch(script=CHECKPOINTS)
@@ -192,7 +193,7 @@ def test_no_job_is_warned_twice_and_each_is_requeued_whichever_write_was_the_las
     assert saved["notify"] == (1, 1)
 
 
-def test_reservation_that_moves_warns_again_and_one_that_is_gone_requeues_nothing(cluster: MaintenanceCluster) -> None:
+def test_moved_reservation_warns_again_and_a_deleted_one_requeues_nothing(cluster: MaintenanceCluster) -> None:
     job = cluster.batch(script=CHECKPOINTS)
     cluster.reserve()
     cluster.restart(WARNS)
@@ -206,7 +207,7 @@ def test_reservation_that_moves_warns_again_and_one_that_is_gone_requeues_nothin
     assert cluster.state(job) == "RUNNING"
 
 
-def test_tasks_of_arrays_and_heterogeneous_jobs_are_requeued_each_as_slurm_wants_it(cluster: MaintenanceCluster) -> None:
+def test_array_tasks_and_heterogeneous_jobs_are_requeued_as_slurm_wants(cluster: MaintenanceCluster) -> None:
     array = cluster.alice(
         "sbatch", "--parsable", "--requeue", "--array=1", "--chdir=/home/alice", "--mem=50", "--time=120", "--wrap=sleep 999"
     )

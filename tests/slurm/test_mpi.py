@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import patience
-from tests.slurm.image_cluster import STACK
-from tests.slurm.image_pods import wait_for
-from tests.slurm.root_cluster import WORKERS, RootCluster, running
+from tests.support.patience import patience
+from tests.support.slurm.image_pods import MPI_SUM, wait_for
+from tests.support.slurm.image_stack import STACK
+from tests.support.slurm.root_cluster import WORKERS, RootCluster, running
 
 NODES = ("--nodes=2", "--ntasks-per-node=1")
 PORTS = "61000-61200"
@@ -52,7 +52,7 @@ until [ -e pass ]; do sleep 0.1; done
 def cluster(image_root: Path) -> Iterator[RootCluster]:
     stack = {**STACK, "slurm": {**STACK["slurm"], "settings": {"SrunPortRange": PORTS}}}
     with running(Path("/var/tmp/slipway-mpi-pods"), "swmp-", image_root, stack=stack) as cluster:
-        (cluster.machine.folder / "volume-home/alice/mpi_sum.py").write_text((Path(__file__).parent / "mpi_sum.py").read_text())
+        (cluster.machine.folder / "volume-home/alice/mpi_sum.py").write_text(MPI_SUM.read_text())
         yield cluster
 
 
@@ -91,7 +91,7 @@ def took_s(said: str) -> int:
 
 
 @pytest.mark.parametrize("options", ["", "--mpi=pmix", "--mpi=pmi2"])
-def test_openmpi_program_finds_its_ranks_on_other_nodes_under_srun_and_leaves_nothing(cluster: RootCluster, options: str) -> None:
+def test_openmpi_ranks_on_two_nodes_connect_under_srun_and_leave_nothing(cluster: RootCluster, options: str) -> None:
     job = cluster.batch(
         f"srun {options} python3 mpi_sum.py && echo passed; srun bash -c 'pgrep mpi-server; ls -A /tmp'", *NODES, deadline_s=120
     )
@@ -108,7 +108,7 @@ def test_mpirun_and_single_processes_are_as_without_srun(cluster: RootCluster) -
     assert (len(alone), len(crossing)) == (1, 2)
 
 
-def test_openmpi_program_without_a_server_fails_and_names_mpirun_but_never_runs_as_singletons(cluster: RootCluster) -> None:
+def test_openmpi_without_a_server_fails_and_never_runs_as_singletons(cluster: RootCluster) -> None:
     with without(cluster, "mpi-server", *WORKERS):
         job = cluster.batch("srun python3 mpi_sum.py && echo passed", *NODES, deadline_s=180)
     said = cluster.out(job)
@@ -117,7 +117,7 @@ def test_openmpi_program_without_a_server_fails_and_names_mpirun_but_never_runs_
     assert "passed" not in said
 
 
-def test_step_in_a_root_without_libpmix_starts_at_once_and_knows_why_it_has_no_server(cluster: RootCluster) -> None:
+def test_step_in_a_root_without_libpmix_starts_at_once_and_says_why(cluster: RootCluster) -> None:
     with without_libpmix(cluster):
         job = cluster.batch(f"{ASK}; echo took $SECONDS", *NODES)
     said = cluster.out(job)
@@ -126,7 +126,7 @@ def test_step_in_a_root_without_libpmix_starts_at_once_and_knows_why_it_has_no_s
     assert took_s(said) < 10 * patience()
 
 
-def test_node_that_cannot_start_its_server_tells_the_others_which_start_at_once(cluster: RootCluster) -> None:
+def test_node_that_cannot_start_its_server_lets_others_start_at_once(cluster: RootCluster) -> None:
     with without(cluster, "mpi-server", "gpu-1"):
         job = cluster.batch(f"{ASK}; srun python3 mpi_sum.py && echo passed; echo took $SECONDS", *NODES, deadline_s=120)
     said = cluster.out(job)
@@ -158,7 +158,7 @@ def firewall(cluster: RootCluster, rules: str, *pods: str) -> Generator[None]:
         pytest.param("drop", "Connection timed out", id="nothing-answers"),
     ],
 )
-def test_nodes_that_do_not_reach_srun_start_after_a_few_seconds_and_say_so(cluster: RootCluster, verdict: str, why: str) -> None:
+def test_nodes_that_do_not_reach_srun_start_within_seconds_and_say_so(cluster: RootCluster, verdict: str, why: str) -> None:
     home = cluster.machine.folder / "volume-home/alice"
     for name in ("port", "pass"):
         (home / name).unlink(missing_ok=True)
@@ -193,7 +193,7 @@ def test_parts_of_a_heterogeneous_step_are_one_mpi_program(cluster: RootCluster,
     assert "passed" in said
 
 
-def test_openmpi_program_of_a_step_without_the_jobs_environment_finds_its_ranks(cluster: RootCluster) -> None:
+def test_openmpi_step_without_the_jobs_environment_finds_its_ranks(cluster: RootCluster) -> None:
     job = cluster.batch("srun --export=NONE /usr/bin/env HOME=$HOME /usr/bin/python3 mpi_sum.py", *NODES, deadline_s=120)
     assert sorted(re.findall(r"rank (\d) of 2 on gpu-\d: sum 1", cluster.out(job))) == ["0", "1"]
 
@@ -214,7 +214,7 @@ def test_firewall_before_srun_that_lets_its_port_range_pass_lets_mpi_pass(cluste
         pytest.param("import os; os._exit(3)", "gpu-1: task 1: Exited with exit code 3", id="exit"),
     ],
 )
-def test_rank_that_ends_early_ends_the_step_instead_of_leaving_the_others_to_wait(cluster: RootCluster, end: str, why: str) -> None:
+def test_rank_that_ends_early_ends_the_step(cluster: RootCluster, end: str, why: str) -> None:
     program = (cluster.machine.folder / "volume-home/alice/mpi_sum.py").read_text()
     script = program.replace("print(", f"if rank.value == 1: {end}\nmpi.MPI_Barrier(world)\nprint(", 1)
     (cluster.machine.folder / "volume-home/alice/mpi_end.py").write_text(script)

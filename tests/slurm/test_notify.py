@@ -13,10 +13,11 @@ from components.pods import program_command
 from configs.load import load_cluster
 from programs.mail.spool import Spool
 from programs.notify.settings import to_json
-from tests.slurm.accounts_cluster import ALICES, BOB, AccountsCluster, running
-from tests.slurm.image_cluster import SLURM, STACK, program_mount
-from tests.slurm.image_pods import PROJECT, Container, wait_for
-from tests.slurm.webhook_service import read_posts
+from tests.support.slurm.accounts_cluster import ALICES, BOB, AccountsCluster, running
+from tests.support.slurm.image_cluster import program_mount
+from tests.support.slurm.image_pods import PROJECT, Container, wait_for
+from tests.support.slurm.image_stack import SLURM, STACK
+from tests.support.slurm.webhook_service import read_posts
 
 FOLDER = Path("/var/tmp/slipway-notify")
 SMTP = {"host": "relay", "sender": "slurm@example.com", "domain": "example.com"}
@@ -42,7 +43,13 @@ class Cluster(AccountsCluster):
         """One service a webhook."""
         for at, name in enumerate(("ml", "asked", "nodes")):
             self.inbox(name).mkdir()
-            command = ["nsenter", f"--net=/run/netns/{self.machine.prefix}hook", sys.executable, "-m", "tests.slurm.webhook_service"]
+            command = [
+                "nsenter",
+                f"--net=/run/netns/{self.machine.prefix}hook",
+                sys.executable,
+                "-m",
+                "tests.support.slurm.webhook_service",
+            ]
             service = subprocess.Popen([*command, str(self.inbox(name)), str(8000 + at)], stdout=subprocess.PIPE, text=True, cwd=PROJECT)
             self.services.append(service)
             assert service.stdout is not None

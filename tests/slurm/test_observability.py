@@ -15,9 +15,9 @@ from configs.load import load_cluster
 from configs.models.cluster import Cluster
 from configs.render.alerts import alert_names
 from configs.render.dashboards import build_dashboards
-from tests.slurm.image_pods import wait_for
-from tests.slurm.prometheus_site import Site, unpack
-from tests.unit.configs.stacks import ROOT, edited
+from tests.support.configs.stacks import ROOT, edited
+from tests.support.slurm.image_pods import wait_for
+from tests.support.slurm.prometheus_site import Site, unpack
 
 CASES = Path(__file__).parent / "alert_cases.yaml"
 SMTP = {"host": "relay.example", "sender": "slurm@example.com", "domain": "example.com", "caSecret": "ca", "credentialsSecret": "login"}
@@ -175,7 +175,7 @@ def test_each_alert_has_a_case_and_all_but_the_watchdog_one_of_order() -> None:
     assert [case["alert"] for case in alert_cases() if not case.get("order")] == ["Watchdog"]
 
 
-def test_prometheus_that_was_killed_keeps_its_data_reads_all_again_and_raises_its_alerts_again(site: Site) -> None:
+def test_killed_prometheus_keeps_its_data_and_raises_its_alerts_again(site: Site) -> None:
     wait_for("the alert", lambda: site.raised("GpusMissing"), 60)
     before = time.time()
     read = {each["metric"]["job"] for each in site.ask("query", query="up", time=str(before))["result"]}

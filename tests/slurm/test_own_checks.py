@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.patience import seconds
-from tests.slurm.checks_cluster import NODES, ChecksCluster, often, running
-from tests.slurm.image_cluster import ALICE, SLURM
-from tests.slurm.image_pods import wait_for
+from tests.support.patience import seconds
+from tests.support.slurm.checks_cluster import NODES, ChecksCluster, often, running
+from tests.support.slurm.image_pods import wait_for
+from tests.support.slurm.image_stack import ALICE, SLURM
 
 PROGRAM = """#!/bin/bash
 # A line for each look, and for the last one what the program was told.
@@ -93,7 +93,7 @@ def site(started: ChecksCluster) -> Iterator[Site]:
         file.unlink()
 
 
-def test_job_whose_prolog_runs_a_sites_program_that_fails_starts_elsewhere(site: Site) -> None:
+def test_job_starts_elsewhere_if_a_sites_program_fails_in_its_prolog(site: Site) -> None:
     site.declare(own("prolog"))
     cluster = site.cluster
     for node in NODES:
@@ -109,7 +109,7 @@ def test_job_whose_prolog_runs_a_sites_program_that_fails_starts_elsewhere(site:
     assert [cluster.job(job)["nodes"]] == [node for node in NODES if node != bad]
 
 
-def test_program_is_told_of_its_node_and_job_and_of_nothing_that_a_user_says(site: Site) -> None:
+def test_program_learns_its_node_and_job_and_nothing_a_user_wrote(site: Site) -> None:
     site.declare(own("prolog", "interval"), HealthCheckInterval="3600")  # the last look is the prolog's
     site.cluster.alice("env", "SPANK_X=mine", "srun", "--chdir=/tmp", "--nodelist=gpu-1", "--gpus=2", "--export=ALL,X=mine", "true")
     told = {name: value for line in (site.folder / "told-own-gpu-1").read_text().splitlines() for name, _, value in [line.partition("=")]}

@@ -11,9 +11,10 @@ from configs.models.fields import is_one_line
 from configs.models.slurm_keys import LINE_KEYS
 from slurm.conf import known, pairs_of
 from slurm.people import ACCOUNTS, LEAST_ID, RESERVED, TAKEN
-from tests.slurm.image_root import inside
+from tests.support.slurm.image_pods import PROJECT
+from tests.support.slurm.image_root import inside
 
-SCRIPT = Path(__file__).with_name("slurm_parser.py")
+SCRIPT = PROJECT / "tests/support/slurm/slurm_parser.py"
 KEYS = ("MinJobAge", "WaitTime", "Epilog")
 
 TABLE = [

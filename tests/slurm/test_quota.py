@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from programs.login.quota import DEADLINE_S
-from tests.patience import patience, seconds
-from tests.slurm.quota_inside import MODULES
+from tests.support.patience import patience, seconds
+from tests.support.slurm.quota_inside import MODULES
 
 PROJECT = Path(__file__).parents[2]
 FOLDER = Path("/var/tmp/slipway-quota")
@@ -70,7 +70,7 @@ def _prepare(root: Path) -> None:
     for package in ("names", "programs", "slurm"):
         shutil.copytree(PROJECT / package, root / "opt/slipway" / package)
     inside = root / "quota_inside.py"
-    inside.write_text(f"#!/usr/bin/python3\n{(PROJECT / 'tests/slurm/quota_inside.py').read_text()}")
+    inside.write_text(f"#!/usr/bin/python3\n{(PROJECT / 'tests/support/slurm/quota_inside.py').read_text()}")
     inside.chmod(0o755)
     (root / "uml-modules").mkdir()
     modules = {module.stem: module for module in Path("/usr/lib/uml/modules").rglob("*.ko")}

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.image_cluster import NAMES, SLURM, STACK, ImageCluster
-from tests.slurm.image_pods import Machine, wait_for
+from tests.support.slurm.image_cluster import ImageCluster
+from tests.support.slurm.image_pods import Machine, wait_for
+from tests.support.slurm.image_stack import NAMES, SLURM, STACK
 
 FOLDER = Path("/var/tmp/slipway-refused-files")
 POD = "t-slurmctld-0"

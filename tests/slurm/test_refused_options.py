@@ -1,65 +1,22 @@
 """Options that Slurm would accept and then ignore are refused in words, unless the config makes them work: for every client and REST."""
 
-import copy
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from configs.load import load_cluster
-from configs.render import users
-from tests.slurm.image_cluster import ALICE, NAMES, SLURM, STACK, ImageCluster
-from tests.slurm.image_pods import Machine, wait_for
+from tests.support.slurm.image_pods import Machine, wait_for
+from tests.support.slurm.image_stack import ALICE, NAMES, STACK
+from tests.support.slurm.refusing_cluster import STACK_HERE, Cluster
 
 FOLDER = Path("/var/tmp/slipway-refused-options")
 PODS = {pod: names for pod, names in NAMES.items() if pod in {"t-slurmctld-0", "t-slurmrestd", "gpu-0"}}
-STACK_HERE: dict[str, Any] = {
-    **STACK,
-    "accounting": {"enabled": False},
-    "nodeSets": [{**STACK["nodeSets"][0], "size": 1}],
-    "storage": {**STACK["storage"], "mounts": [{"name": "project", "mountPath": "/scratch/project", "claim": "project"}]},
-}
 CONTAINER = "--container: no OCI runtime is configured here"
 MAIL = "--mail-type has no effect: this cluster sends no mail"
 RECEIVER = "--comment=notify:nosuch: there is no receiver of that name. This cluster has none"
 DISK = "--tmp: no node declares the size of its local disk"
 NOT_SUPPORTED = "Requested operation not supported on this system"
-
-
-class Cluster(ImageCluster):
-    """One worker, which jobs are submitted from."""
-
-    def alice(self, command: str) -> str:
-        """A shell command of a plain user; all that it says."""
-        worker = self.containers["gpu-0/slurmd"]
-        return worker.run(
-            "bash", "-c", f"cd /tmp; {command} 2>&1", user=ALICE, check=False, env={"SLURM_CONF": "/run/slurm/conf/slurm.conf"}
-        )
-
-    def shell(self, command: str) -> str:
-        """A shell command of SlurmUser."""
-        inside = self.containers["t-slurmctld-0/reconfigure"]
-        return inside.run("bash", "-c", command, user=SLURM, check=False, env={"SLURM_CONF": "/etc/slurm/slurm.conf"}).strip()
-
-    def settle(self, **changes: Any) -> None:
-        """Writes the config with these changes, and waits until slurmctld runs with it and the worker is idle.
-
-        The worker is drained meanwhile, as by its controller: it may get another size.
-        """
-        stack = copy.deepcopy(STACK_HERE)
-        for key, value in changes.items():
-            (stack["nodeSets"][0] if key == "slurmd" else stack)[key] = value
-        self.volume("users", users.render(load_cluster(stack, Path(), "Pulumi.test.yaml")))
-        before = self.containers["t-slurmctld-0/reconfigure"].log.count("slurmctld runs with the files of")
-        self.shell("scontrol update NodeName=gpu-0 State=DRAIN Reason=settle")
-        self.configure(stack)
-        said = self.containers["t-slurmctld-0/reconfigure"]
-        wait_for("the new files", lambda: said.log.count("slurmctld runs with the files of") > before, deadline_s=60)
-        wait_for("slurmd with the files", lambda: "SlurmdStartTime=2" in self.shell("scontrol show nodes"))
-        self.shell("scontrol update NodeName=gpu-0 State=UNDRAIN")
-        wait_for("an idle worker", lambda: self.shell("sinfo --noheader --format=%T") == "idle", deadline_s=90)
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import pytest
 from configs.models.slurm_keys import GLOBAL_KEYS, NODE_KEYS, PARTITION_KEYS, rendered_keys
 from configs.render.slurm import hostlist, render, render_slurmdbd
 from slurm.conf import pairs_of
-from tests.slurm.render_lab import Reading, read_sets
-from tests.unit.configs.stacks import EXAMPLES, GONE, cluster
+from tests.support.configs.stacks import EXAMPLES, GONE, cluster
+from tests.support.slurm.render_lab import ELSEWHERE, Reading, read_sets
 
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "dev": ("dev", {}),
@@ -84,9 +84,6 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "h100-ten-thousand": ("h100", {"nodePools[0].max": 10_000, "nodeSets[0].size": 10_000}),
     "h100-ten-thousand-elastic": ("h100", {"nodePools[0].max": 10_000, "nodeSets[0].size": GONE, "nodeSets[0].min": 64, "nodeSets[0].max": 10_000}),
 }  # fmt: skip
-
-# What slurmctld says of the machine, of being stopped early and of an asker that hung up, not of what it read.
-ELSEWHERE = re.compile(r"error: (High latency for|agent_fini: left|slurm_send_node_msg: .* Unexpected missing socket error$)")
 
 
 def files_of(variant: str) -> dict[str, str]:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.elastic_cluster import ElasticCluster, elastic_stack
-from tests.slurm.image_cluster import ALICE
-from tests.slurm.image_pods import Machine, PodError, wait_for
+from tests.support.slurm.elastic_cluster import ElasticCluster, elastic_stack
+from tests.support.slurm.image_pods import Machine, PodError, wait_for
+from tests.support.slurm.image_stack import ALICE
 
 FOLDER = Path("/var/tmp/slipway-resized-pods")
 PREFIX = "swrs-"

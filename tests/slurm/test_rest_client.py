@@ -2,15 +2,11 @@
 
 import asyncio
 import base64
-import ctypes
-import os
 import secrets
 import shutil
-import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
@@ -18,21 +14,19 @@ from controllers.nodeset.observe import node_job
 from controllers.nodeset.workers import NodeJob
 from controllers.slurm.client import NodeUpdate, SlurmClient, SlurmError, SlurmRefused, SlurmUnauthorized, SlurmUnreachable
 from controllers.slurm.snapshot import Poller
-from controllers.slurm.tokens import TokenSource
 from slurm.hostlists import expand
 from slurm.maintenance import RESERVATION_COMMAND, read_windows
 from slurm.states import NodeState, is_drained, is_idle, node_state
-from tests.patience import patience, seconds
-from tests.slurm.elastic_cluster import NAMES, TIMES, ElasticCluster, elastic_stack
-from tests.slurm.image_cluster import ALICE, SLURMRESTD
-from tests.slurm.image_pods import Machine, wait_for
+from tests.support.patience import patience, seconds
+from tests.support.slurm.elastic_cluster import NAMES, TIMES, ElasticCluster, elastic_stack
+from tests.support.slurm.image_pods import Machine, wait_for
+from tests.support.slurm.image_stack import ALICE, SLURMRESTD
+from tests.support.slurm.rest_client import PREFIX, ask
 
 FOLDER = Path("/var/tmp/slipway-rest-pods")
-PREFIX = "swrt-"
 NODES = {"fix-0", "fix-1", "el-0", "el-1", "el-2", "el-3"}
 OLDER = "t-older"
 """Pod of a slurmrestd that serves an older data parser only."""
-T = TypeVar("T")
 
 
 @pytest.fixture(scope="module")
@@ -49,42 +43,6 @@ def cluster(image_root: Path) -> Iterator[ElasticCluster]:
     finally:
         machine.close()
         shutil.rmtree(FOLDER, ignore_errors=True)
-
-
-def ask(
-    cluster: ElasticCluster,
-    work: Callable[[SlurmClient], Awaitable[T]],
-    key: Path | None = None,
-    life_s: float = 1800,
-    deadline_s: float = 10,
-    pod: str = "t-slurmrestd",
-    prefix: str = PREFIX,
-) -> T:
-    """What the client gives, from inside the pods' network: a thread enters it, and its event loop makes its sockets there."""
-    tokens = TokenSource(key or cluster.machine.folder / "volume-jwt" / "jwt_hs256.key", time.time, life_s=life_s)
-    answers: list[T] = []
-    errors: list[BaseException] = []
-
-    async def session() -> T:
-        async with SlurmClient(f"http://{cluster.machine.addresses[pod]}:6820", tokens, seconds(deadline_s)) as client:
-            return await work(client)
-
-    def inside() -> None:
-        handle = os.open(f"/run/netns/{prefix}hub", os.O_RDONLY)
-        try:
-            assert ctypes.CDLL(None, use_errno=True).setns(handle, 0) == 0
-            answers.append(asyncio.run(session()))
-        except BaseException as error:  # carried to the test's own thread
-            errors.append(error)
-        finally:
-            os.close(handle)
-
-    thread = threading.Thread(target=inside)
-    thread.start()
-    thread.join(120 * patience())
-    if errors:
-        raise errors[0]
-    return answers[0]
 
 
 def test_every_node_of_the_files_is_there_with_a_state_that_is_known(cluster: ElasticCluster) -> None:
@@ -111,7 +69,7 @@ def test_bulk_drain_and_undrain_by_a_hostlist(cluster: ElasticCluster) -> None:
     assert ask(cluster, work) == [True, False]
 
 
-def test_update_with_a_node_that_slurm_does_not_know_is_an_error_although_the_others_are_changed(cluster: ElasticCluster) -> None:
+def test_update_with_an_unknown_node_is_an_error_but_changes_the_others(cluster: ElasticCluster) -> None:
     with pytest.raises(SlurmRefused):
         ask(cluster, lambda client: client.update_nodes(["fix-0", "nobody-7"], "DRAIN", "slipway: a test"))
     assert "DRAIN" in cluster.state("fix-0")
@@ -119,7 +77,7 @@ def test_update_with_a_node_that_slurm_does_not_know_is_an_error_although_the_ot
     wait_for("fix-0", lambda: cluster.state("fix-0") == "IDLE+CLOUD")
 
 
-def test_node_that_powers_down_is_released_and_all_others_are_left_as_they_are(cluster: ElasticCluster) -> None:
+def test_node_that_powers_down_is_released_and_others_are_left_alone(cluster: ElasticCluster) -> None:
     cluster.configure(elastic_stack(), times={**TIMES, "SuspendTimeout": "600"})  # else Slurm itself may be the first
     cluster.taken()
     cluster.slurm("scontrol", "update", "NodeName=el-[1-2]", "State=POWER_DOWN")
@@ -149,7 +107,7 @@ def test_job_is_seen_on_its_node_and_can_be_requeued_and_cancelled(cluster: Elas
     cluster.slurm("scancel", job)
 
 
-def test_slurm_requeues_batch_jobs_alone_and_says_beforehand_which_these_are(cluster: ElasticCluster) -> None:
+def test_slurm_requeues_only_batch_jobs_and_says_in_advance_which(cluster: ElasticCluster) -> None:
     """What `NodeJob.can_requeue` stands on: of several jobs some are refused, and the others requeued."""
     refusing = cluster.running("--partition=main", "--nodelist=fix-0", "--cpus-per-task=1", "--no-requeue")
     cluster.slurm("salloc", "--no-shell", "--partition=main", "--nodelist=fix-0", user=ALICE)
@@ -185,7 +143,7 @@ def test_slurm_requeues_batch_jobs_alone_and_says_beforehand_which_these_are(clu
         wait_for("an idle node", lambda: cluster.state("fix-0") == "IDLE+CLOUD", deadline_s=60)
 
 
-def test_list_of_running_jobs_says_when_they_end_and_refuses_a_token_of_another_key(cluster: ElasticCluster, tmp_path: Path) -> None:
+def test_running_jobs_report_their_end_and_a_foreign_token_is_refused(cluster: ElasticCluster, tmp_path: Path) -> None:
     job = cluster.running("--partition=main", "--nodelist=fix-0", "--time=60")
     waiting = cluster.submit("--partition=main", "--nodelist=fix-0", "--hold")
     try:

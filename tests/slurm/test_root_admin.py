@@ -10,10 +10,10 @@ from shlex import quote
 
 import pytest
 
-from tests.slurm.image_cluster import ALICE
-from tests.slurm.image_pods import wait_for
-from tests.slurm.image_root import unpack
-from tests.slurm.root_cluster import CONF, OUTWARD, RootCluster, running
+from tests.support.slurm.image_pods import wait_for
+from tests.support.slurm.image_root import unpack
+from tests.support.slurm.image_stack import ALICE
+from tests.support.slurm.root_cluster import CONF, OUTWARD, RootCluster, running
 
 SETTINGS = CONF + "file?=/etc/slipway/root/sudoers:/etc/sudoers.d/slipway\n"
 LOGINS = ("t-login", "t-login-2")
@@ -49,12 +49,12 @@ def logs_of_version(cluster: RootCluster) -> list[str]:
     return [file.name for file in (cluster.shared / "versions/v1/var/log").rglob("*") if not file.is_dir()]
 
 
-def test_package_that_an_admin_installs_is_there_for_jobs_on_all_nodes_at_once(cluster: RootCluster) -> None:
+def test_package_installed_by_an_admin_is_there_for_jobs_on_all_nodes(cluster: RootCluster) -> None:
     cluster.ssh(f"sudo apt-get install -y {package(cluster, 'hello-all')}", timeout_s=120)
     assert sorted(cluster.ssh("srun --nodes=2 hello-all", user="bob").splitlines()) == ["hello-all on gpu-0", "hello-all on gpu-1"]
 
 
-def test_two_installs_at_once_on_two_login_pods_wait_for_each_other_and_both_are_whole(cluster: RootCluster) -> None:
+def test_installs_on_two_login_pods_wait_for_each_other_and_both_succeed(cluster: RootCluster) -> None:
     mark = "date +%%s.%%N >> /home/alice/turns; sleep 2; date +%%s.%%N >> /home/alice/turns"
     names = ["turn-one", "turn-two"]
     files = [package(cluster, name, mark) for name in names]
@@ -81,7 +81,7 @@ def test_two_installs_at_once_on_two_login_pods_wait_for_each_other_and_both_are
     assert logs_of_version(cluster) == []
 
 
-def test_folder_that_a_package_brings_to_var_log_is_there_for_all_from_the_next_session_on(cluster: RootCluster) -> None:
+def test_var_log_folder_of_a_package_is_there_for_all_later_sessions(cluster: RootCluster) -> None:
     own = "chown www-data:adm /var/log/daemon; chmod 2755 /var/log/daemon; echo started > /var/log/daemon/log"
     cluster.ssh(f"sudo apt-get install -y {package(cluster, 'daemon', own, 'var/log/daemon')}", timeout_s=120)
     look = "stat -c '%a %U %G' /var/log/daemon; ls -A /var/log/daemon"
@@ -183,7 +183,7 @@ def test_root_runs_no_jobs(cluster: RootCluster) -> None:
     assert cluster.ssh("srun id -u") == str(ALICE)
 
 
-def test_setuid_program_that_an_admin_plants_gets_no_rights_in_jobs_nor_beside_them(cluster: RootCluster) -> None:
+def test_setuid_program_of_an_admin_gets_no_rights_in_or_beside_jobs(cluster: RootCluster) -> None:
     cluster.ssh("sudo install -m 4755 /usr/bin/id /home/alice/who; sudo chmod 755 /home/alice")
     assert cluster.ssh("/home/alice/who -u", user="bob") == "0"  # in a session it does, where root is bound
     assert cluster.ssh("srun /home/alice/who -u") == str(ALICE)

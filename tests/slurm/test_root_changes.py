@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.slurm.root_jobs import play
+from tests.support.slurm.root_jobs import play
 
 PACKAGE = """
 # A package with a system user, a folder of that user's, a configuration file, a library, a trigger and an alternative.
@@ -31,7 +31,7 @@ report_json() { SLIPWAY_REPORT=json report; }
 """
 
 
-def test_report_names_packages_accounts_and_files_and_leaves_out_what_programs_make(image_root: Path, tmp_path: Path) -> None:
+def test_report_names_packages_accounts_and_files_but_no_generated_files(image_root: Path, tmp_path: Path) -> None:
     scene = """
         make_deb 1.2; fill one img:1; switch one; v=$shared/versions/one; report
         add_deb one 1.2
@@ -130,7 +130,7 @@ def test_carry_that_was_killed_is_done_again_and_gives_the_same(image_root: Path
     assert printed.splitlines() == ["killed", "one", "3001", "tool 1.2", "from one", summary, "same", "same"]
 
 
-def test_version_without_a_manifest_is_told_and_nothing_is_carried_from_it(image_root: Path, tmp_path: Path) -> None:
+def test_version_without_a_manifest_is_reported_and_nothing_is_carried(image_root: Path, tmp_path: Path) -> None:
     scene = """
         fill one img:1; rm "$shared/sources/one.manifest"; fill half img:1; truncate -s 5000 "$shared/sources/half.manifest"; report
         code_of carry two img:2 one; code_of carry two img:2 half; code_of carry two img:2 none; ls "$shared/versions"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.slurm.root_jobs import play
+from tests.support.slurm.root_jobs import play
 
 
 def test_version_is_whole_at_once_and_filled_only_once(image_root: Path, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_switch_and_rollback_and_a_version_without_a_shell_is_refused(image_root
     assert "REFUSED: no shell runs in version two" in said
 
 
-def test_version_that_a_killed_cleaner_had_put_aside_is_back_with_what_was_installed_in_it(image_root: Path, tmp_path: Path) -> None:
+def test_version_put_aside_by_a_killed_cleaner_returns_with_its_packages(image_root: Path, tmp_path: Path) -> None:
     scene = """
         fill one img:1; touch "$shared/versions/one/installed"; echo 1 >"$shared/sources/one.unused"
         mv "$shared/versions/one" "$shared/filling/.aside-one"
@@ -93,7 +93,7 @@ def test_version_that_a_killed_cleaner_had_put_aside_is_back_with_what_was_insta
     assert said.count("version one is filled") == 1
 
 
-def test_fill_says_that_it_waits_for_the_cleaner_and_begins_anew_when_the_version_is_gone(image_root: Path, tmp_path: Path) -> None:
+def test_fill_reports_its_wait_for_the_cleaner_and_restarts_if_it_must(image_root: Path, tmp_path: Path) -> None:
     scene = """
         install -d -m 700 "$shared/filling"; exec {held}>"$shared/filling/one.lock"; flock $held
         fill one img:1 2>"$WORK/said" {held}>&- & filler=$!

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.slurm.root_jobs import play
+from tests.support.slurm.root_jobs import play
 
 ARCHIVE = """
 fill one img:1
@@ -28,7 +28,7 @@ run() { chroot "$shared/versions/one" "$@"; }
 """
 
 
-def test_packages_are_installed_with_proc_and_dev_and_once_they_are_there_no_archive_is_asked(image_root: Path, tmp_path: Path) -> None:
+def test_installed_packages_need_no_archive_and_saw_proc_and_dev(image_root: Path, tmp_path: Path) -> None:
     scene = """
         package slipway-a 'test -e /proc/self/exe && echo word >/dev/null && touch /run/of-the-script'
         package slipway-b true; index

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.slurm.root_jobs import play
+from tests.support.slurm.root_jobs import play
 
 PACKERS = {"none": [], "gzip": ["gzip", "-c"], "xz": ["xz", "-c", "-0"], "zstd": ["zstd", "-c", "-q"]}
 
@@ -124,7 +124,7 @@ def test_tar_in_any_compression_makes_a_version(image_root: Path, tmp_path: Path
     assert server.ranges == [""]
 
 
-def test_whole_image_as_a_tar_on_the_volume_is_a_version_that_can_become_current(image_root: Path, tmp_path: Path) -> None:
+def test_whole_image_in_a_tar_becomes_a_version_that_can_be_current(image_root: Path, tmp_path: Path) -> None:
     """Other tests make hard links of the image's files meanwhile, which tar takes for a change, and ends with 1."""
     scene = """
         tar -C "$IMAGE" -cf "$shared/root.tar" . || [[ $? == 1 ]]
@@ -189,9 +189,7 @@ def test_what_an_earlier_try_left_is_used_or_thrown_away(
     assert (server.ranges == []) == (begun is None)
 
 
-def test_unpacking_that_was_killed_is_done_again_without_a_second_download(
-    image_root: Path, tmp_path: Path, serve: Callable[..., Server]
-) -> None:
+def test_killed_unpacking_is_repeated_without_a_second_download(image_root: Path, tmp_path: Path, serve: Callable[..., Server]) -> None:
     content = small_root(*(named(f"./var/{number}", b"z" * 20_000) for number in range(3_000)))
     server = serve(content)
     scene = """
@@ -203,7 +201,7 @@ def test_unpacking_that_was_killed_is_done_again_without_a_second_download(
     assert len(server.ranges) == 1
 
 
-def test_nothing_of_a_tar_that_nobody_had_checked_gets_into_a_version_from_an_image(image_root: Path, tmp_path: Path) -> None:
+def test_nothing_of_an_unchecked_tar_gets_into_a_version_from_an_image(image_root: Path, tmp_path: Path) -> None:
     """Its fill was killed; its file has the size and the time of the image's, so rsync would not look at it again."""
     scene = """
         mkdir -p "$WORK/tar/etc" "$WORK/tar/var"; file=etc/debian_version
@@ -228,9 +226,7 @@ def test_wrong_digest_is_told_with_both_and_leaves_nothing(image_root: Path, tmp
 
 
 @pytest.mark.parametrize("content", [pytest.param(small_root(), id="another-root"), pytest.param(b"no tar" * 1000, id="no-tar")])
-def test_tar_on_the_volume_with_another_digest_is_no_version_and_stays_where_it_is(
-    image_root: Path, tmp_path: Path, content: bytes
-) -> None:
+def test_tar_with_another_digest_is_no_version_and_stays_on_the_volume(image_root: Path, tmp_path: Path, content: bytes) -> None:
     """It is unpacked while its digest is taken."""
     left = tmp_path / "left"
     left.write_bytes(content)

@@ -10,10 +10,10 @@ from shlex import quote
 
 import pytest
 
-from tests.slurm.held_jobs import finish, held, left, make_idle, new_mark
-from tests.slurm.image_cluster import ALICE
-from tests.slurm.image_pods import PodError, wait_for
-from tests.slurm.root_cluster import CONF, WORKERS, RootCluster, running, stand_in
+from tests.support.slurm.held_jobs import finish, held, left, make_idle, new_mark
+from tests.support.slurm.image_pods import MPI_SUM, PodError, wait_for
+from tests.support.slurm.image_stack import ALICE
+from tests.support.slurm.root_cluster import CONF, WORKERS, RootCluster, running, stand_in
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_shm_is_shared_by_the_steps_of_a_job_and_by_no_other(cluster: RootCluste
     assert cluster.ssh("srun --nodelist=gpu-0 ls -A /dev/shm") == ""
 
 
-def test_var_log_of_jobs_and_sessions_has_the_folders_of_the_version_and_none_of_its_files(cluster: RootCluster) -> None:
+def test_var_log_has_the_folders_of_the_version_and_none_of_its_files(cluster: RootCluster) -> None:
     logs = cluster.shared / "versions/v1/var/log"
     (logs / "daemon").mkdir(0o700, exist_ok=True)
     os.chown(logs / "daemon", 33, 4)
@@ -77,7 +77,7 @@ def test_var_log_of_jobs_and_sessions_has_the_folders_of_the_version_and_none_of
         (logs / "daemon").rmdir()
 
 
-def test_what_a_job_logs_is_seen_by_its_steps_on_that_node_and_by_nobody_else(cluster: RootCluster) -> None:
+def test_log_of_a_job_is_seen_only_by_its_steps_on_that_node(cluster: RootCluster) -> None:
     place = cluster.shared / "versions/v1/var/log/open"
     place.mkdir(exist_ok=True)
     place.chmod(0o1777)
@@ -114,7 +114,7 @@ def test_session_has_a_run_lock_of_its_own_that_its_user_can_write(cluster: Root
     assert cluster.ssh("ls -A /run/lock; touch /run/mine 2>/dev/null || echo refused") == "refused"
 
 
-def test_volume_on_the_disk_of_the_image_can_be_written_and_a_folder_of_the_image_not(cluster: RootCluster) -> None:
+def test_volume_on_the_images_disk_is_writable_and_image_folders_are_not(cluster: RootCluster) -> None:
     """As where the runtime keeps images, and the kubelet a hostPath, on one disk of the machine: the device says nothing."""
     make = "mkdir -p /opt/data /srv/data; chmod 1777 /opt/data /srv/data; mount --bind /opt/data /srv/data; stat -c %d / /srv/data | uniq"
     pods = [cluster.containers["t-login/login"], cluster.worker("gpu-0")]
@@ -158,7 +158,7 @@ except OSError:
 """
 
 
-def test_each_node_finds_its_own_driver_and_nothing_of_it_is_in_the_shared_tree(cluster: RootCluster) -> None:
+def test_each_node_finds_its_own_driver_and_the_shared_tree_has_none(cluster: RootCluster) -> None:
     (cluster.machine.folder / "volume-home/alice/driver.py").write_text(DRIVER_PROGRAM)
 
     def seen() -> list[str]:
@@ -215,7 +215,7 @@ def test_driver_files_that_the_runtime_has_mounted_are_found_by_jobs(cluster: Ro
         cluster.inside("gpu-0", f"{undo} 2>/dev/null; rm -rf /run/nvidia", check=False)
 
 
-def test_version_without_a_working_ldconfig_is_refused_where_there_is_a_driver(cluster: RootCluster) -> None:
+def test_version_without_a_working_ldconfig_is_refused_beside_a_driver(cluster: RootCluster) -> None:
     stand_in(cluster, "gpu-0", "550")
     program = cluster.shared / "versions/v2/usr/sbin/ldconfig"
     kept = program.rename(program.with_name("ldconfig.kept"))
@@ -246,7 +246,7 @@ def test_ldconfig_of_a_version_has_no_rights_on_the_node(cluster: RootCluster) -
         cluster.inside("gpu-0", "rm -rf /run/nvidia")
 
 
-def test_files_that_a_login_session_installs_are_seen_by_jobs_on_all_nodes(cluster: RootCluster) -> None:
+def test_files_installed_in_a_login_session_are_seen_by_jobs_on_all_nodes(cluster: RootCluster) -> None:
     place = cluster.shared / "versions/v1/opt/tools"
     place.mkdir(exist_ok=True)
     place.chmod(0o777)
@@ -294,7 +294,7 @@ def test_srun_with_a_terminal_runs_in_the_root(cluster: RootCluster) -> None:
     assert any(word.startswith("/dev/pts/") for word in said)
 
 
-def test_job_starts_in_its_folder_and_in_its_own_tmp_where_that_is_missing(cluster: RootCluster) -> None:
+def test_job_starts_in_its_folder_or_in_its_own_tmp_if_that_is_missing(cluster: RootCluster) -> None:
     assert cluster.ssh("mkdir -p deep/er; cd deep/er; srun pwd") == "/home/alice/deep/er"
     assert cluster.ssh("srun --chdir=/not/there bash -c 'pwd; ls -A' 2>/dev/null") == "/tmp"
     said = cluster.ssh("srun --chdir=/opt/slipway/slurm pwd", check=False)  # of the pod, not of the root
@@ -310,7 +310,7 @@ def test_folder_that_the_user_may_not_enter_is_not_entered_for_them(cluster: Roo
 
 
 def test_mpi_of_slurm_crosses_nodes_inside_the_root(cluster: RootCluster) -> None:
-    program = (Path(__file__).parent / "mpi_sum.py").read_text()
+    program = MPI_SUM.read_text()
     (cluster.machine.folder / "volume-home/alice/mpi_sum.py").write_text(program)
     assert sorted(cluster.ssh("srun --nodes=2 --mpi=pmi2 bash -c 'echo $PMI_RANK $PMI_SIZE'").splitlines()) == ["0 2", "1 2"]
     job = cluster.batch("mpirun python3 mpi_sum.py", "--nodes=2", "--ntasks-per-node=2", "--time=60", deadline_s=300)

@@ -12,11 +12,11 @@ import pytest
 
 from tests.bench import shared_root
 from tests.bench.smallest import assert_yields_figures
-from tests.slurm.held_jobs import finish, held, left, make_idle, new_mark
-from tests.slurm.image_cluster import ALICE, SLURM, STACK
-from tests.slurm.image_pods import PodError, wait_for
-from tests.slurm.image_root import unpack
-from tests.slurm.root_cluster import CONF, PINS, TMP, WORKERS, RootCluster, running
+from tests.support.slurm.held_jobs import finish, held, left, make_idle, new_mark
+from tests.support.slurm.image_pods import PodError, wait_for
+from tests.support.slurm.image_root import unpack
+from tests.support.slurm.image_stack import ALICE, SLURM, STACK
+from tests.support.slurm.root_cluster import CONF, PINS, TMP, WORKERS, RootCluster, running
 
 MANY = {"name": "many", "nodeSets": ["gpu"], "settings": {"OverSubscribe": "FORCE:32"}}
 """A partition whose jobs share CPUs: many run at once on two small workers."""
@@ -46,7 +46,7 @@ def test_job_step_and_login_see_the_current_version(cluster: RootCluster) -> Non
     assert cluster.ssh(f"srun --nodes=2 bash -c '{probe}'").split() == ["v1"] * 4
 
 
-def test_running_job_keeps_its_version_after_a_switch_and_new_ones_see_the_new_one(cluster: RootCluster) -> None:
+def test_running_job_keeps_its_version_over_a_switch_and_new_ones_switch(cluster: RootCluster) -> None:
     job, go = held(cluster, then="cat /etc/version; srun cat /etc/version")
     cluster.switch("v2")
     assert cluster.ssh("cat /etc/version; srun cat /etc/version").split() == ["v2", "v2"]
@@ -91,7 +91,7 @@ def test_name_that_no_version_can_have_is_refused_before_a_job_is_made(cluster: 
     assert "Submitted" not in said
 
 
-def test_plain_user_reaches_neither_the_pod_nor_other_versions_nor_other_jobs(cluster: RootCluster) -> None:
+def test_plain_user_reaches_no_pod_no_other_version_and_no_other_job(cluster: RootCluster) -> None:
     job, go = held(cluster, "--nodelist=gpu-0", then="true")
     probe = f"""
         for d in /shared /shared/versions {PINS} {TMP} /proc/1/root /../shared; do ls -A $d; done
@@ -176,7 +176,7 @@ MEND = "umount /shared/jobs 2>/dev/null || mount -o remount,bind,rw /shared"
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_volume_that_takes_no_writes_keeps_no_job_from_running_in_its_version(cluster: RootCluster, damage: str) -> None:
+def test_jobs_run_in_their_version_on_a_volume_that_takes_no_writes(cluster: RootCluster, damage: str) -> None:
     running, go = held(cluster, "--nodes=2", "--ntasks-per-node=1", then="srun cat /etc/version")
     try:
         for node in WORKERS:
@@ -204,9 +204,7 @@ def version_to_go(cluster: RootCluster) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_version_of_a_running_job_stays_although_the_volume_took_no_note_of_it(
-    cluster: RootCluster, version_to_go: Path, damage: str
-) -> None:
+def test_version_of_a_running_job_stays_although_no_note_could_be_written(cluster: RootCluster, version_to_go: Path, damage: str) -> None:
     cluster.inside("gpu-0", damage)
     try:
         job, go = held(cluster, "--nodelist=gpu-0", "--root-version=v3", then="srun cat /etc/version")
@@ -220,7 +218,7 @@ def test_version_of_a_running_job_stays_although_the_volume_took_no_note_of_it(
     assert not version_to_go.exists()
 
 
-def test_version_is_removed_while_others_are_used_and_not_while_slurmctld_is_silent(cluster: RootCluster, version_to_go: Path) -> None:
+def test_version_is_removed_beside_used_ones_but_not_without_slurmctld(cluster: RootCluster, version_to_go: Path) -> None:
     jobs = [
         held(cluster, *options)
         for options in (("--root-version=v3", "--nodelist=gpu-0"), ("--nodelist=gpu-1",), ("--nodes=2", "--ntasks=2"))
@@ -301,7 +299,7 @@ def test_without_settings_the_feature_is_off(cluster: RootCluster) -> None:
     assert "this cluster has no versioned root" in cluster.ssh("srun --root-version=v1 true", check=False)
 
 
-def test_slurmd_restart_keeps_running_jobs_in_their_root_and_takes_new_steps(cluster: RootCluster) -> None:
+def test_slurmd_restart_keeps_jobs_in_their_root_and_takes_new_steps(cluster: RootCluster) -> None:
     job, go = held(cluster, "--nodelist=gpu-0", then="srun cat /etc/version")
     worker = cluster.worker("gpu-0")
     # Not killed: a slurmd that cannot write its state forgets that the job's prolog has run, and takes no new step of it, root or not.
@@ -327,9 +325,7 @@ def test_leftovers_of_a_job_without_an_epilog_go_with_the_next_job(cluster: Root
     wait_for("an empty node", lambda: left(cluster, "gpu-0") == "0")
 
 
-def test_fifty_running_jobs_keep_their_version_over_a_switch_and_new_ones_see_the_new_one(
-    cluster: RootCluster, version_to_go: Path
-) -> None:
+def test_fifty_running_jobs_keep_their_version_over_a_switch(cluster: RootCluster, version_to_go: Path) -> None:
     home = cluster.machine.folder / "volume-home/alice"
     go = home / new_mark()
     step = "srun bash -c 'cat /etc/version; echo $SLIPWAY_ROOT_VERSION'"

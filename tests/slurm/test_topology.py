@@ -12,10 +12,10 @@ import pytest
 from controllers.slurm.client import SlurmClient, SlurmRefused
 from slurm.hostlists import expand, fold
 from slurm.topology import address, block_name, block_place, tree_place
-from tests.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
-from tests.slurm.image_cluster import ALICE
-from tests.slurm.image_pods import Machine, wait_for
-from tests.slurm.test_rest_client import ask
+from tests.support.slurm.elastic_cluster import NAMES, ElasticCluster, elastic_stack
+from tests.support.slurm.image_pods import Machine, wait_for
+from tests.support.slurm.image_stack import ALICE
+from tests.support.slurm.rest_client import ask
 
 FOLDER = Path("/var/tmp/slipway-topology-pods")
 PREFIX = "swto-"

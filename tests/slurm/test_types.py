@@ -1,7 +1,5 @@
 """Values that configs takes for readable are those that Slurm's own library reads, key by key, in the built image."""
 
-import json
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,10 +7,8 @@ import pytest
 
 from configs.models.slurm_keys import GLOBAL_KEYS, LINE_KEYS, NODE_KEYS, PARTITION_KEYS
 from configs.rules.slurm_types import GLOBAL_TYPES, NODE_TYPES, PARTITION_TYPES, Number, Time, Type, Words
-from tests.slurm.image_root import inside
+from tests.support.slurm.accepted_lines import ask
 
-SCRIPT = Path(__file__).with_name("slurm_reader.py")
-BASE = {"ClusterName": "t", "SlurmctldHost": "localhost"}
 KINDS = [
     pytest.param("", GLOBAL_KEYS - LINE_KEYS, GLOBAL_TYPES, id="cluster"),
     pytest.param("NodeName=n1 ", NODE_KEYS - LINE_KEYS, NODE_TYPES, id="node"),
@@ -30,19 +26,6 @@ OTHERWISE = frozenset(
     """.split()  # noqa: SIM905 - words read better than two dozen quotes
 )
 """Keys whose values have a grammar of their own, or depend on other keys: Slurm refuses some, and the table says nothing of them."""
-
-
-def ask(image_root: Path, head: str, lines: list[tuple[str, str]]) -> list[bool]:
-    """Whether Slurm takes a file with each of the settings."""
-
-    def text(key: str, value: str) -> str:
-        base = "".join(f"{each}={said}\n" for each, said in BASE.items() if each != key)
-        return f"{base}{head}{key}={value}\n"
-
-    command = inside(image_root, "python3", "-c", SCRIPT.read_text())
-    texts = json.dumps([text(*each) for each in lines])
-    done = subprocess.run(command, input=texts, capture_output=True, text=True, check=True, timeout=900)
-    return json.loads(done.stdout)
 
 
 def values(kind: Type) -> list[str]:

@@ -8,8 +8,8 @@ import pytest
 from configs.faults import ConfigFaults
 from configs.rules.slurm_types import Items, Value, Words
 from configs.rules.slurm_words import GLOBAL_VALUES, NODE_VALUES, PARTITION_VALUES, SCHEDULER_PARAMETERS
-from tests.slurm.test_types import ask
-from tests.unit.configs.stacks import cluster
+from tests.support.configs.stacks import cluster
+from tests.support.slurm.accepted_lines import ask
 
 HEADS = [("", GLOBAL_VALUES), ("NodeName=n1 ", NODE_VALUES), ("NodeName=n1\nPartitionName=p ", PARTITION_VALUES)]
 LISTS = [

@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.slurm.accounts_cluster import AccountsCluster
-from tests.slurm.test_accounts import cluster, empty, fill_and_empty
+from tests.support.slurm.accounts_cluster import AccountsCluster, cluster, empty, fill_and_empty
 
 __all__ = ("cluster", "empty")
 

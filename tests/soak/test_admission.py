@@ -2,8 +2,8 @@
 
 import json
 
-from tests.cluster.dev_stack import DevStack, eventually
-from tests.cluster.test_admission import granted, identity, patch, restored, results
+from tests.support.cluster.admission import granted, identity, patch, restored, results
+from tests.support.cluster.dev_stack import DevStack, eventually
 
 FIXTURES = (granted, restored)
 FULL = (
@@ -12,7 +12,7 @@ FULL = (
 )
 
 
-def test_repaired_node_is_looked_at_at_once_and_returns_when_the_deeper_check_has_passed(stack: DevStack) -> None:
+def test_repaired_node_is_checked_at_once_and_returns_after_a_deep_check(stack: DevStack) -> None:
     """No schedule of these checks comes within the test, but for a quarter of an hour's first minute.
 
     Quick: tests/unit/controllers/nodeset/test_verified.py in the simulation, and tests/cluster/test_remedies.py: a node gets a new pod.

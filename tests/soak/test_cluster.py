@@ -6,13 +6,13 @@ Each docstring names the quick test that holds the promise in `make test`.
 import subprocess
 import time
 
-from tests.cluster.dev_stack import DevStack, eventually
-from tests.cluster.test_health_checks import causes
-from tests.cluster.test_local import pid_of
-from tests.cluster.test_node_set_faults import cpu_on_worker_1, lose_worker_1, pods_on
-from tests.cluster.test_node_sets import status, submit_in_power_downs, uid
-from tests.cluster.test_recovery import UNTIL_KILLED, kill_pod
-from tests.cluster.test_silence import be_silent
+from tests.support.cluster.checks import causes
+from tests.support.cluster.dev_stack import DevStack, eventually
+from tests.support.cluster.machines import cpu_on_worker_1, lose_worker_1, pods_on
+from tests.support.cluster.node_sets import status, submit_in_power_downs, uid
+from tests.support.cluster.programs import pid_of
+from tests.support.cluster.recovery import UNTIL_KILLED, kill_pod
+from tests.support.cluster.silence import be_silent
 
 SILENCE_S = 300
 """Ten sweeps of the controller."""

@@ -1,7 +1,6 @@
 """An image of 200,000 files. Quick: tests/slurm/test_containers.py, with fewer."""
 
-from tests.slurm.container_cluster import Site
-from tests.slurm.test_containers import assert_has_all_files, world
+from tests.support.slurm.container_cluster import Site, assert_has_all_files, world
 
 FIXTURES = (world,)
 

@@ -7,23 +7,11 @@ import re
 
 import pytest
 
-from tests.cluster.dev_stack import DevStack, eventually
-from tests.cluster.guides import follow, number, section
+from tests.support.cluster.dev_stack import DevStack, eventually
+from tests.support.cluster.guides import follow, number
+from tests.support.soak.examples import notebook, training
 
 FETCH_S = 1200
-PAGE = "docs/use/first-day.md"
-
-
-def training() -> list[str]:
-    """The page's commands for training. Raises ValueError where it has others."""
-    _, (fetch, train) = section(PAGE, "Training on several nodes")
-    return [fetch, train]
-
-
-def notebook() -> list[str]:
-    """The page's commands for a notebook, without that of the reader's own machine. Raises ValueError where it has others."""
-    ((*commands, _),) = section(PAGE, "A notebook")
-    return commands
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.dev_stack import DevStack, eventually
-from tests.cluster.test_health_checks import ALL_FULL, OURS, causes, check, cleaned, node, of_nodes, on_demand, reservations
+from tests.support.cluster.checks import ALL_FULL, OURS, causes, check, cleaned, node, of_nodes, on_demand, reservations
+from tests.support.cluster.dev_stack import DevStack, eventually
 
 FIXTURES = (cleaned, on_demand)
 ALL_SMALL: dict[str, Any] = {"configuredMiB": 1_000_000_000}
@@ -26,7 +26,7 @@ def unshaped(stack: DevStack) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("unshaped")
-def test_node_with_a_slow_network_is_found_in_the_first_round_drained_and_lifted_when_it_is_mended(stack: DevStack) -> None:
+def test_node_with_a_slow_network_is_drained_in_round_one_until_mended(stack: DevStack) -> None:
     """Quick: tests/cluster/test_health_checks.py, where all are as fast as they should be; what follows from figures is in tests/unit."""
     shape(stack, "cpu-0", "qdisc add dev eth0 root tbf rate 8mbit burst 32kbit latency 50ms")
     said = check(stack, "mpi", rounds=1)
@@ -43,7 +43,7 @@ def test_node_with_a_slow_network_is_found_in_the_first_round_drained_and_lifted
     stack.wait_until_idle()
 
 
-def test_set_that_is_slow_together_is_tested_in_pairs_and_drains_nobody_where_no_pair_is_slow(stack: DevStack) -> None:
+def test_set_that_is_slow_together_is_tested_in_pairs_and_drains_nobody(stack: DevStack) -> None:
     """Quick: tests/cluster/test_health_checks.py, where a set is as fast as it should be."""
     slow = check(stack, "mpi", per="set", minBandwidthMBs=1_000_000_000)
     assert set(of_nodes(slow).values()) == {("unknown", "")}, "no pair is slow, so nobody is at fault"
@@ -71,7 +71,7 @@ def test_node_that_fails_two_checks_is_lifted_once_both_have_passed(stack: DevSt
 
 
 @pytest.mark.usefixtures("unshaped")
-def test_slow_link_between_two_nodes_is_named_in_one_run_and_drains_neither(stack: DevStack) -> None:
+def test_slow_link_between_two_nodes_is_named_and_drains_neither(stack: DevStack) -> None:
     """Quick: tests/unit/programs/node_checks/test_groups.py, with figures of slow links."""
     address = stack.get("pod", "cpu-1")["status"]["podIP"]
     shape(

@@ -1,7 +1,6 @@
 """LDAP silent for five minutes. Quick: tests/slurm/test_ldap.py, where it is asked every second for half a minute."""
 
-from tests.slurm.directory_site import Site
-from tests.slurm.test_ldap import be_silent, site, usual
+from tests.support.slurm.directory_site import Site, be_silent, site, usual
 
 __all__ = ("site", "usual")
 

@@ -5,7 +5,7 @@ Quick: tests/slurm/test_live_files.py, with real slurmds, and tests/cluster/test
 
 import json
 
-from tests.cluster.dev_stack import DevStack, eventually
+from tests.support.cluster.dev_stack import DevStack, eventually
 
 PROLOG = "#!/bin/bash\necho $SLURM_JOB_ID >> /home/alice/prologs\n"
 REFUSED = 'cluster.slurm.raw=["JobCompType=jobcomp/script", "JobCompLoc=/home/alice/nothere"]'

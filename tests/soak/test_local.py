@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from local import cgroups
-from tests.cluster.dev_stack import ROOT, DevStack, eventually
-from tests.cluster.test_local import local
+from tests.support.cluster.dev_stack import ROOT, DevStack, eventually
+from tests.support.cluster.programs import local
 
 
 def machine() -> dict[str, list[str]]:
@@ -28,7 +28,7 @@ def machine() -> dict[str, list[str]]:
     return found | {"programs": [str(pid) for pid in cgroups.processes()]}
 
 
-def test_down_leaves_nothing_behind_and_the_next_up_completes_what_was_cut_off(own_cluster: None, stack: DevStack, tmp_path: Path) -> None:
+def test_down_leaves_nothing_and_the_next_up_completes_what_was_cut_off(own_cluster: None, stack: DevStack, tmp_path: Path) -> None:
     """An `up` of another checkout that was killed does not stand in the way, and an `up` of this one that was interrupted is completed."""
     local(stack, "down")
     left = machine()

@@ -2,12 +2,12 @@
 
 import time
 
-from tests.cluster.dev_stack import CONTROLLER, DevStack, eventually
-from tests.cluster.test_node_set_faults import machine_of
-from tests.cluster.test_node_sets import condition, evict, reason, status, uid
+from tests.support.cluster.dev_stack import CONTROLLER, DevStack, eventually
+from tests.support.cluster.machines import machine_of
+from tests.support.cluster.node_sets import condition, evict, reason, status, uid
 
 
-def test_pinned_worker_returns_to_its_machine_and_its_disk_outlives_the_pod_but_not_the_node(restored: DevStack) -> None:
+def test_pinned_worker_keeps_its_machine_and_its_disk_until_the_node_goes(restored: DevStack) -> None:
     """Quick: tests/unit/controllers/nodeset/test_disks.py."""
     stack = restored
     disk = '[{"name": "scratch", "mountPath": "/scratch", "size": "64Mi"}]'
@@ -37,7 +37,7 @@ def test_pinned_worker_returns_to_its_machine_and_its_disk_outlives_the_pod_but_
     eventually("one disk", lambda: claims() == [f"persistentvolumeclaim/scratch-{kept}"], 60)
 
 
-def test_job_that_outlives_the_drain_deadline_is_requeued_when_the_set_says_so(restored: DevStack) -> None:
+def test_job_past_the_drain_deadline_is_requeued_if_the_set_says_so(restored: DevStack) -> None:
     """Quick: tests/unit/controllers/nodeset/test_deadlines.py."""
     stack = restored
     stack.slipway("up", "--config", 'cluster.nodeSets[0].drain={"action": "Requeue", "deadlineS": 10}')
@@ -54,7 +54,7 @@ def test_job_that_outlives_the_drain_deadline_is_requeued_when_the_set_says_so(r
     stack.slurm("scancel --user=alice")
 
 
-def test_pod_that_the_kubelet_refuses_is_tried_less_and_less_often_and_named(restored: DevStack) -> None:
+def test_pod_refused_by_the_kubelet_is_retried_ever_less_often_and_named(restored: DevStack) -> None:
     """Quick: tests/unit/controllers/nodeset/test_retried.py."""
     stack = restored
     # A pod with a machine of its own passes no scheduler; the kubelet looks at the selector then.
@@ -95,7 +95,7 @@ def test_controller_killed_in_the_middle_of_a_roll_is_followed_by_another(restor
     stack.wait_until_settled()
 
 
-def test_without_slurmctld_nothing_is_removed_and_a_running_job_ends_first(scaled_back: DevStack) -> None:
+def test_nothing_is_removed_without_slurmctld_until_the_running_job_ends(scaled_back: DevStack) -> None:
     """Quick: tests/cluster/test_silence.py, where slurmrestd is away."""
     stack = scaled_back
     before = {pod: uid(stack, pod) for pod in ("cpu-0", "cpu-1")}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.dev_stack import DevStack, eventually
+from tests.support.cluster.dev_stack import DevStack, eventually
 
 SINK = "try-sink"
 HEARS = """

@@ -1,14 +1,12 @@
 """Packages of the stack file, from an archive beside the machine."""
 
-from tests.cluster.dev_stack import DevStack
-from tests.cluster.test_outside import repository
+from tests.support.cluster.dev_stack import DevStack
+from tests.support.cluster.outside import repository
 
 FIXTURES = (repository,)
 
 
-def test_packages_of_the_stack_file_are_installed_where_jobs_run_and_one_that_no_archive_has_is_named(
-    stack: DevStack, repository: str
-) -> None:
+def test_packages_of_the_stack_file_are_installed_and_unknown_ones_named(stack: DevStack, repository: str) -> None:
     """Quick: tests/slurm/test_root_packages.py installs them with the real programs; tests/cluster/test_outside.py one by hand."""
     stack.ssh(f"echo '{repository}' | sudo tee /etc/apt/sources.list.d/out.list; sudo mv /etc/apt/sources.list /etc/apt/sources.list.off")
     try:

@@ -4,9 +4,9 @@ import subprocess
 from pathlib import Path
 
 from images import debian
-from tests.cluster.dev_stack import DevStack
-from tests.cluster.test_outside import repository
-from tests.slurm.container_site import write_image
+from tests.support.cluster.dev_stack import DevStack
+from tests.support.cluster.outside import repository
+from tests.support.slurm.container_site import write_image
 
 FIXTURES = (repository,)
 

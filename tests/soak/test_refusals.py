@@ -3,8 +3,8 @@
 import json
 import re
 
-from tests.cluster.dev_stack import DevStack
-from tests.cluster.test_refusals import refusal
+from tests.support.cluster.dev_stack import DevStack
+from tests.support.cluster.refusals import refusal
 
 
 def test_node_set_that_cannot_fit_is_named_with_what_it_asks_for(restored: DevStack) -> None:

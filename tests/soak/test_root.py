@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from subprocess import CompletedProcess
 
-from tests.unit.root.programs import TARGETS, build, fuzz
+from tests.support.root.programs import TARGETS, build, fuzz
 
 SECONDS = 300.0
 

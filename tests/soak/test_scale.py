@@ -6,14 +6,14 @@ Quick: tests/slurm/test_bench.py, with four, and tests/slurm/test_many_jobs.py, 
 from pathlib import Path
 
 from tests.bench.scale import run
-from tests.slurm import test_many_jobs
+from tests.support.slurm.job_queue import assert_known, queue
 
 
-def test_a_hundred_slurmds_follow_a_node_set_up_and_down_and_jobs_wake_single_ones(image_root: Path) -> None:
+def test_hundred_slurmds_follow_a_node_set_and_jobs_wake_single_nodes(image_root: Path) -> None:
     assert run.measure("whole", 100, image_root)["total_s"] > 0
     assert run.measure("zero", 5, image_root)["submit_to_running_median_s"] > 0
 
 
 def test_nodes_are_fresh_and_running_jobs_known_with_50000_waiting(image_root: Path) -> None:
-    with test_many_jobs.queue(image_root, 50_000) as cluster:
-        test_many_jobs.assert_known(cluster)
+    with queue(image_root, 50_000) as cluster:
+        assert_known(cluster)

@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tests.cluster.dev_stack import STATE, DevStack
-from tests.cluster.test_shared_root import root_image, run
+from tests.support.cluster.dev_stack import STATE, DevStack
+from tests.support.cluster.root_volume import root_image, run
 
 
 def up(stack: DevStack, root: Mapping[str, Any], check: bool = True) -> str:
@@ -41,7 +41,7 @@ def test_name_of_a_version_is_for_one_image_for_ever(restored: DevStack) -> None
 
 
 def test_switch_touches_no_job_that_runs_and_a_switch_back_is_a_rollback(restored: DevStack) -> None:
-    """Quick: tests/slurm/test_shared_root.py::test_running_job_keeps_its_version_after_a_switch_and_new_ones_see_the_new_one."""
+    """Quick: tests/slurm/test_shared_root.py::test_running_job_keeps_its_version_over_a_switch_and_new_ones_switch."""
     stack = restored
     image = root_image()
     first = image.rpartition(":")[2]

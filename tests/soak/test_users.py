@@ -2,26 +2,12 @@
 
 import re
 
-from tests.cluster.dev_stack import DevStack, eventually
-from tests.cluster.guides import commands, run
-from tests.cluster.test_users import Home, home
+from tests.support.cluster.dev_stack import DevStack, eventually
+from tests.support.cluster.guides import run
+from tests.support.cluster.home import Home, home
+from tests.support.soak.users import shown
 
 FIXTURES = (home,)
-PAGE = "docs/operate/accounting.md"
-SHOWN = {
-    "back up": ("create job",),
-    "backed up": ("logs -f job/now",),
-    "copies": ("ls -lR",),
-    "lose": ("delete pvc",),
-    "restored": ("dev-mariadb-0 -c restore",),
-    "jobs": ("sacct", "tail"),
-}
-"""What the page shows, and the words of each command."""
-
-
-def shown() -> dict[str, str]:
-    """The commands of the page. Raises StopIteration where one is not there any more."""
-    return {name: next(command for command in commands(PAGE) if all(word in command for word in words)) for name, words in SHOWN.items()}
 
 
 def test_lost_database_and_lost_state_are_restored_and_know_the_jobs(home: Home) -> None:

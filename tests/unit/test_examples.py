@@ -4,7 +4,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from tests.patience import patience
+from tests.support.patience import patience
 
 NOTEBOOK = Path(__file__).parents[2] / "examples/jupyter/notebook.sh"
 STAND_IN = """#!/bin/bash
@@ -13,7 +13,7 @@ printf %s "$JUPYTER_TOKEN" >"$HOME/token"
 """
 
 
-def test_token_of_a_notebook_is_on_no_command_line_and_in_no_file_of_others(tmp_path: Path) -> None:
+def test_token_of_a_notebook_is_on_no_command_line_and_in_no_public_file(tmp_path: Path) -> None:
     program, said = tmp_path / "envs/jupyter/bin/jupyter", tmp_path / "notebook.out"
     program.parent.mkdir(parents=True)
     program.write_text(STAND_IN)

@@ -21,8 +21,8 @@ from programs.worker.gpu_metrics import Exporter
 from programs.worker.gpu_metrics import listener as gpu_metrics
 from slurm import web
 from slurm.listen import Bounds, InThread, Listener
-from tests.patience import patience
-from tests.unit.programs.node_checks.fake import FakeSlurm
+from tests.support.patience import patience
+from tests.support.programs.node_checks.fake import FakeSlurm
 
 BOUNDS = Bounds(clients=24, per_address=6, request_s=600, answer_s=600)
 DEADLINE_S = 10

@@ -11,7 +11,7 @@ import pytest
 
 from local import layout
 from names import annotations, conditions, crds, finalizers, labels, paths, ports, variables, writers
-from tests.plan.conftest import ROOT
+from tests.support.project import ROOT
 
 ROOMS = ("changes", "cli", "components", "configs", "controllers", "engine", "images", "policies", "programs", "provider", "slurm")
 """The rooms whose Python imports names/. `local` imports nothing of ours: it works without Slipway."""

@@ -21,9 +21,9 @@ from controllers.runtime.lease import Election
 from controllers.runtime.structs import CONFIG_MAPS, KUBE_NODES, PODS
 from controllers.runtime.writer import Writer
 from names import annotations, finalizers
-from tests.fakes.kubernetes import FakeKubernetes
-from tests.fakes.requests import Request
-from tests.unit.controllers.ec2.site import site
+from tests.support.controllers.ec2.site import site
+from tests.support.fakes.kubernetes import FakeKubernetes
+from tests.support.fakes.requests import used
 from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster
 from tests.unit.controllers.nodeset.test_repaired import MACHINE, fail, repaired
 from tests.unit.controllers.nodeset.test_verified import SPEC, put_cron_job
@@ -32,17 +32,6 @@ from tests.unit.controllers.nodeset.test_verified import SPEC, put_cron_job
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
-
-
-def used(requests: list[Request]) -> set[tuple[str, str, str]]:
-    """Group, resource and verb of each request, as RBAC sees them: an apply that finds nothing is a create as well."""
-    found: set[tuple[str, str, str]] = set()
-    for one in requests:
-        group = one.api_version.rpartition("/")[0]
-        resource = f"{one.plural}/{one.subresource}" if one.subresource else one.plural
-        applied = ("patch",) if one.subresource else ("patch", "create")  # what has a status is there
-        found |= {(group, resource, verb) for verb in (applied if one.verb == "apply" else (one.verb,))}
-    return found
 
 
 async def use_of_lists(cluster: Cluster) -> None:

@@ -32,11 +32,11 @@ from configs.load import load_cluster
 from configs.models.cluster import Cluster
 from controllers.runtime.api import connect
 from names import ports
-from tests.apiserver.server import ApiServer, run_process, serve
 from tests.bench.scale import faults as failing
 from tests.bench.scale.machines import PODS_PER_MACHINE, Machines
 from tests.bench.scale.slurm import ADDRESS, Slurm
-from tests.slurm.image_pods import wait_for
+from tests.support.apiserver.server import ApiServer, run_process, serve
+from tests.support.slurm.image_pods import wait_for
 
 ROOT = Path(__file__).parents[3]
 POOL = {"slipway.dev/pool": "workers"}

@@ -15,8 +15,8 @@ from components.pods import MUNGE_UID, SLURM_UID, SLURMRESTD_UID, program_comman
 from configs.models.cluster import Cluster
 from configs.render.slurm import render
 from names import paths, ports
-from tests.log_lines import NODE_HEARD, times_of
-from tests.slurm.image_cluster import write_volume
+from tests.support.log_lines import NODE_HEARD, times_of
+from tests.support.slurm.image_cluster import write_volume
 
 ADDRESS = "198.18.255.1"
 """Slurm looks up no names for the loopback's."""

@@ -69,7 +69,7 @@ def test_failed_benchmark_keeps_its_figures_and_the_others_run(tmp_path: Path) -
     assert "         2 s  third (promised 1: MISSED)" in lines
 
 
-def test_verb_ends_with_1_where_a_benchmark_failed_and_refuses_unknown_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_verb_exits_with_1_after_a_failure_and_refuses_unknown_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     app = typer.Typer()
     app.command()(verb.main)
     monkeypatch.setattr(verb, "ALL", [Benchmark("good", one, None, None), Benchmark("bad", broken, None, None)])

@@ -41,7 +41,7 @@ UNTOUCHED: dict[str, tuple[tuple[str, str], Job]] = {
 
 
 @pytest.mark.parametrize(("edit", "job", "reason"), STRANDED.values(), ids=STRANDED)
-def test_waiting_job_that_could_never_run_any_more_is_named_with_the_reason(edit: tuple[str, str], job: Job, reason: str) -> None:
+def test_waiting_job_that_can_no_longer_run_is_named_with_the_reason(edit: tuple[str, str], job: Job, reason: str) -> None:
     assert edit[0] in CONF
     [found] = stranded([job], parse(CONF), parse(CONF.replace(*edit, 1)))
     assert (found.number, found.user, found.reason) == (job.number, job.user, reason)
@@ -125,7 +125,7 @@ NO_LISTS: list[Any] = [None, {}, {"jobs": [{}]}, {"jobs": [ROW | {"NodeList": "a
 
 
 @pytest.mark.parametrize("answer", NO_LISTS)
-def test_answer_that_is_no_list_of_jobs_is_an_error_and_never_an_empty_list(answer: object) -> None:
+def test_answer_without_a_list_of_jobs_is_an_error_not_an_empty_list(answer: object) -> None:
     with pytest.raises(QueueError):
         read_queue(answer)
 

@@ -87,7 +87,7 @@ def test_text_tells_what_goes_whose_jobs_are_there_and_when_the_last_ends() -> N
     ]
 
 
-def test_node_set_that_shrinks_within_its_range_leaves_the_choice_to_the_controller() -> None:
+def test_set_that_shrinks_in_range_leaves_the_choice_to_the_controller() -> None:
     [fate] = tell([node_set(replicas=3, ordinals=4)], JOBS).affected
     assert (fate.why, fate.most, fate.jobs) == ("scaled in", 1, 1)
 

@@ -1,17 +1,6 @@
 """How tests run a verb; the stack and the API server are those of the engine's tests."""
 
-import pytest
-
-from cli import main as cli
-from tests.unit.engine.conftest import canned, recorded
+from tests.support.engine.canned import canned
+from tests.support.engine.recorded import recorded
 
 FIXTURES = (canned, recorded)
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
-    """One verb, and all that it printed."""
-    with pytest.raises(SystemExit) as ended:
-        cli.main(list(arguments))
-    said = capsys.readouterr()
-    assert ended.value.code == code, said
-    return said.out + said.err

@@ -34,7 +34,7 @@ def test_base_has_packages_of_its_own_where_its_requirements_differ(tmp_path: Pa
 
 
 @pytest.mark.parametrize("package", ["cli", "standalone"])
-def test_commit_before_the_command_is_planned_with_the_package_that_it_has(tmp_path: Path, package: str) -> None:
+def test_commit_older_than_the_command_is_planned_with_its_own_package(tmp_path: Path, package: str) -> None:
     (tmp_path / package).mkdir()
     assert package_of(tmp_path) == package
 

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from cli import main as cli
 from engine import record
 from engine.plan import secret_texts
-from tests.unit.cli.conftest import run
-from tests.unit.engine.conftest import SMALL, CannedServer, Recorder, write_kubeconfig
+from tests.support.engine.canned import CannedServer, write_kubeconfig
+from tests.support.engine.recorded import SMALL, Recorder
+from tests.unit.cli.verbs import run
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def test_preview_refuses_json_on_the_output_that_it_prints_to(here: Path, capsys
     assert "standard output has the preview" in run(capsys, verb, *where, "--json", "-", code=1)
 
 
-def test_check_finds_a_file_that_it_cannot_write_before_it_asks_the_cluster(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_finds_an_unwritable_file_before_it_asks_the_cluster(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = here / "absent" / "checks.json"
     assert f"{file} cannot be written" in run(capsys, "check", "--stack", "dev", "-C", str(here), "--json", str(file), code=1)
 

@@ -19,7 +19,7 @@ def test_code_of_all_stacks(codes: list[int], expected: int) -> None:
     assert exit_code([Report(f"s{at}", code, "") for at, code in enumerate(codes)]) == expected
 
 
-def test_comment_has_the_verdict_then_a_row_for_each_stack_then_their_texts() -> None:
+def test_comment_has_the_verdict_a_row_for_each_stack_and_their_texts() -> None:
     text = render("Compared with main.", [Report("dev", CHANGES, "### dev: changes\n"), Report("prod", NOTHING, "")])
     assert text == (
         "## Slipway: changes\n\nCompared with main.\n\n| Stack | Result |\n|---|---|\n"

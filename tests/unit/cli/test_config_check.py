@@ -17,7 +17,7 @@ from cli.config_check import NO_RUNTIME, Check, Line, Subject
 from engine.faults import SlipwayError
 from engine.plan import Unknown
 from names import variables
-from tests.unit.engine.conftest import SMALL
+from tests.support.engine.recorded import SMALL
 
 IMAGE = "localhost/slipway/slurm:1"
 READ: dict[str, Any] = {"folder": "/etc/slurm", "mistakes": [], "notes": [], "nodes": 6, "partitions": 3}

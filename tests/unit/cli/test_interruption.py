@@ -4,7 +4,7 @@ import signal
 import subprocess
 import sys
 
-from tests.patience import patience
+from tests.support.patience import patience
 
 
 def test_interrupt_that_nothing_listens_to_ends_the_command_all_the_same() -> None:

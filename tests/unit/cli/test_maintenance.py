@@ -6,7 +6,7 @@ from cli.maintenance import Wish, as_json, check, judge, lines, read_live_policy
 from components.control_plane import build_slurmctld
 from engine.faults import SlipwayError
 from slurm.maintenance import Job, Policy, Window
-from tests.unit.components.examples import CLUSTER, PODS, edited_example
+from tests.support.components.examples import CLUSTER, PODS, edited_example
 
 NOW = 1_795_540_000  # 2026-11-24 17:06:40
 START = 1_795_543_600

@@ -8,8 +8,9 @@ import pytest
 
 from names import variables
 from policies.rules import RULES, OwnRulesError, rules_for
-from tests.unit.cli.conftest import run
-from tests.unit.engine.conftest import SMALL, CannedServer
+from tests.support.engine.canned import CannedServer
+from tests.support.engine.recorded import SMALL
+from tests.unit.cli.verbs import run
 
 RULE = """
 def no_claims(resources):

@@ -7,7 +7,7 @@ from components import accounting
 from components.accounts import build_accounts
 from components.pods import PodDefaults
 from configs.models.cluster import Cluster
-from tests.unit.components.examples import CLUSTER, PODS, edited_example
+from tests.support.components.examples import CLUSTER, PODS, edited_example
 from tests.unit.components.structure import structural_faults
 
 KEPT = edited_example({"accounting.accounts": [{"name": "research"}]})

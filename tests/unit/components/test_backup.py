@@ -8,7 +8,7 @@ from components import accounting, backup, control_plane
 from components.labels import Manifest
 from configs.models.backup import Backup
 from configs.models.cluster import Cluster
-from tests.unit.components.examples import BACKUP, EXTERNAL, PODS, edited_example
+from tests.support.components.examples import BACKUP, EXTERNAL, PODS, edited_example
 from tests.unit.components.structure import structural_faults
 
 BACKED_UP = edited_example({"backup": BACKUP})
@@ -116,7 +116,7 @@ def test_state_is_copied_where_its_disk_is_and_only_read() -> None:
     assert env(sidecar)["SLIPWAY_STATE_BACKUP_S"] == "600"
 
 
-def test_external_database_is_reached_alike_by_slurmdbd_backup_and_restore() -> None:
+def test_slurmdbd_backup_and_restore_reach_an_external_database_alike() -> None:
     wanted = {
         "SLIPWAY_MARIADB_HOST": "db.example",
         "SLIPWAY_MARIADB_PORT": "3307",

@@ -11,10 +11,10 @@ from components.pods import service
 from configs.models.cluster import Cluster
 from names import ports
 from programs.config_sync.run import REFUSED
-from tests.unit.components.examples import CLUSTER, PODS
-from tests.unit.components.stacks import DEV
+from tests.support.components.examples import CLUSTER, PODS
+from tests.support.components.stacks import DEV
+from tests.support.configs.stacks import cluster
 from tests.unit.components.structure import structural_faults
-from tests.unit.configs.stacks import cluster
 
 
 def slurmctld(example: Cluster = CLUSTER) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def test_slurmrestd_is_neither_root_nor_slurm_and_holds_no_key() -> None:
     assert not [volume["name"] for volume in spec["volumes"] if "secret" in volume]
 
 
-def test_slurmrestd_and_the_list_of_running_jobs_have_a_limit_each_and_one_service() -> None:
+def test_slurmrestd_and_the_job_list_have_limits_and_share_one_service() -> None:
     containers = control_plane.build_slurmrestd(CLUSTER, PODS)["spec"]["template"]["spec"]["containers"]
     assert [container["resources"]["limits"] for container in containers] == [{"memory": "2Gi"}, {"memory": "8Gi"}]
     made = control_plane.build_rest_service(PODS)

@@ -6,7 +6,7 @@ from typing import Any
 from components.controller_settings import add_missing_fields, controller_settings, settings_schema
 from components.kinds import build_crds
 from configs.models.node_set import Remedies
-from tests.unit.components.stacks import DEV
+from tests.support.components.stacks import DEV
 
 SPEC = build_crds("dev")[0]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
 

@@ -7,8 +7,8 @@ import pytest
 from components import controllers
 from components.labels import Manifest, selector
 from configs.models.node_set import Remedies
-from tests.unit.components.examples import CONTROLLERS_PODS
-from tests.unit.components.stacks import DEV, repairing
+from tests.support.components.examples import CONTROLLERS_PODS
+from tests.support.components.stacks import DEV, repairing
 from tests.unit.components.structure import structural_faults
 
 NAME = "dev-nodeset-controller"

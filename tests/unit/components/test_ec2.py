@@ -13,8 +13,8 @@ from controllers.ec2.settings import Settings, read_settings
 from controllers.nodeset.settings import read_settings as read_controller_settings
 from controllers.runtime.environment import SettingsError
 from slurm.causes import EC2_CONDITIONS
-from tests.unit.components.examples import CONTROLLERS_PODS
-from tests.unit.components.stacks import DEV, repairing
+from tests.support.components.examples import CONTROLLERS_PODS
+from tests.support.components.stacks import DEV, repairing
 from tests.unit.components.structure import structural_faults
 
 ROLE = "arn:aws:iam::123456789012:role/slipway-ec2"

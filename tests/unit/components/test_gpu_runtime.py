@@ -1,8 +1,8 @@
 """The GPU Operator."""
 
 from components.gpu_runtime import build_operator
-from tests.unit.components.stacks import H100
-from tests.unit.configs.stacks import cluster
+from tests.support.components.stacks import H100
+from tests.support.configs.stacks import cluster
 
 
 def test_operator_never_replaces_a_driver_under_running_jobs() -> None:

@@ -8,7 +8,7 @@ from changes import workloads
 from components import deployed, guard
 from components.labels import Manifest, selector
 from controllers.guard import record
-from tests.unit.components.examples import CONTROLLERS_PODS
+from tests.support.components.examples import CONTROLLERS_PODS
 from tests.unit.components.structure import structural_faults
 
 NAME = "dev-guard"
@@ -59,7 +59,7 @@ def test_kinds_are_the_same_in_the_record_the_guard_and_the_table() -> None:
     assert {(right["group"], right["resource"]) for right in guard.rights()} - writable == {("events.k8s.io", "events")}
 
 
-def test_label_of_the_record_is_the_same_for_who_writes_removes_and_reads_it() -> None:
+def test_record_label_is_the_same_where_it_is_written_removed_and_read() -> None:
     [secret] = deployed.build_deployed("dev", "slurm", [])
     label, value = workloads.RECORD
     assert secret["metadata"]["labels"][label] == value == deployed.COMPONENT

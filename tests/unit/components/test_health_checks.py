@@ -10,10 +10,10 @@ from components.health_checks import build_cron_job, build_spec
 from configs.models.cluster import Cluster
 from programs.node_checks.run import read_spec
 from programs.node_checks.settings import CheckedSet, CheckSpec, from_json, to_json
-from tests.unit.components.examples import PODS
-from tests.unit.components.stacks import DEV, H100
+from tests.support.components.examples import PODS
+from tests.support.components.stacks import DEV, H100
+from tests.support.configs.stacks import cluster
 from tests.unit.components.structure import structural_faults
-from tests.unit.configs.stacks import cluster
 
 CHECK: dict[str, Any] = {"name": "disk", "check": "disk", "schedule": "*/15 * * * *", "nodeSets": ["cpu"]}
 

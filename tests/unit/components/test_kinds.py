@@ -5,7 +5,7 @@ import pytest
 from components import kinds
 from components.labels import Manifest
 from configs.models.cluster import Cluster
-from tests.unit.components.stacks import DEV, H100
+from tests.support.components.stacks import DEV, H100
 
 
 def test_kinds_are_the_same_whichever_cluster_brings_them() -> None:
@@ -45,7 +45,7 @@ def test_runtime_class_is_the_same_whichever_cluster_brings_it() -> None:
     assert one == other
 
 
-def test_runtime_classes_are_those_of_the_pools_less_the_one_that_the_operator_makes() -> None:
+def test_runtime_classes_are_those_of_the_pools_except_the_operators() -> None:
     without = H100.model_copy(update={"gpu_operator": H100.gpu_operator.model_copy(update={"enabled": False})})
     assert kinds.build_runtime_classes(H100) == []
     assert [each["metadata"]["name"] for each in kinds.build_runtime_classes(without)] == ["nvidia"]

@@ -10,9 +10,9 @@ from components.ldap import build_deployment, build_network_policy, build_settin
 from configs.models.cluster import Cluster
 from configs.models.ldap import Ldap
 from programs.ldap_sync.settings import from_json, to_json
-from tests.unit.components.examples import PODS
+from tests.support.components.examples import PODS
+from tests.support.configs.stacks import cluster
 from tests.unit.components.structure import structural_faults
-from tests.unit.configs.stacks import cluster
 
 LOGIN = {
     "uris": ["ldaps://one", "ldaps://two", "ldaps://three:1636"],
@@ -56,7 +56,7 @@ def test_never_two_at_once() -> None:
     assert (DEPLOYMENT["spec"]["replicas"], DEPLOYMENT["spec"]["strategy"]) == (1, {"type": "Recreate"})
 
 
-def test_program_has_no_rights_and_of_the_shared_volume_its_own_folder_only() -> None:
+def test_program_has_no_rights_and_only_its_folder_of_the_shared_volume() -> None:
     context = PROGRAM["securityContext"]
     assert (context["runAsUser"], context["readOnlyRootFilesystem"], context["capabilities"]) == (405, True, {"drop": ["ALL"]})
     shared = [each for each in PROGRAM["volumeMounts"] if each["name"] == "shared-root"]
@@ -68,7 +68,7 @@ def test_no_fs_group_re_owns_the_shared_volume() -> None:
     assert "securityContext" not in POD
 
 
-def test_password_and_authority_are_files_of_their_own_and_stand_nowhere_else() -> None:
+def test_password_and_authority_are_separate_files_and_nowhere_else() -> None:
     assert volumes(POD)["password"]["secret"]["items"] == [{"key": "password", "path": "password"}]
     assert volumes(POD)["ca"]["secret"]["items"] == [{"key": "ca.crt", "path": "ca.crt"}]
     said = json.loads(PROGRAM["command"][-1])
@@ -77,7 +77,7 @@ def test_password_and_authority_are_files_of_their_own_and_stand_nowhere_else() 
     assert not {"/etc/slipway/ldap-password", "/etc/slipway/ldap-ca"} & {*mounts(PREPARE)}
 
 
-def test_anonymous_reader_with_the_authorities_of_the_image_needs_no_secret() -> None:
+def test_anonymous_reader_with_the_images_authorities_needs_no_secret() -> None:
     made, ldap = ANONYMOUS
     pod = build_deployment(made, PODS, ldap)["spec"]["template"]["spec"]
     assert not {"password", "ca"} & {*volumes(pod)}

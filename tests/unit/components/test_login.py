@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from components import host_keys, login
-from tests.unit.components.examples import CLUSTER, PODS, edited_example
+from tests.support.components.examples import CLUSTER, PODS, edited_example
 from tests.unit.components.structure import structural_faults
 
 SEED = bytes(range(32))

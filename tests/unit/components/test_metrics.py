@@ -11,8 +11,8 @@ from components.pods import service
 from configs.models.monitoring import Monitoring
 from names import ports
 from programs.metrics.settings import Settings, from_json, to_json
-from tests.unit.components.examples import PODS
-from tests.unit.components.stacks import DEV, H100
+from tests.support.components.examples import PODS
+from tests.support.components.stacks import DEV, H100
 from tests.unit.components.structure import structural_faults
 
 SETTINGS = metrics.build_settings(DEV, Monitoring())

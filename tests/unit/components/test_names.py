@@ -18,9 +18,9 @@ from configs.load import load_cluster
 from configs.models.cluster import Cluster
 from configs.rules.claims import DISKS, POD_VOLUMES, own_claims
 from configs.rules.names import PROGRAMS
-from tests.unit.components import program
-from tests.unit.components.program import Registered
-from tests.unit.configs.stacks import KEY, ROOT, edited, example
+from tests.support.components import program
+from tests.support.components.program import Registered
+from tests.support.configs.stacks import KEY, ROOT, edited, example
 
 PROGRAM_MAPS = {name: f"dev-{name}" for name in ("names", "slurm", "config_sync", "munged", "node_checks", "worker")}
 NFS = {"server": "10.0.0.5", "path": "/export"}

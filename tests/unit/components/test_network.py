@@ -7,7 +7,7 @@ import pytest
 
 from components.labels import labels
 from components.network import CALLERS, EVERYBODY, NOT_USERS, USERS
-from tests.unit.components import program
+from tests.support.components import program
 
 COMPONENT = "app.kubernetes.io/component"
 HAVE_OTHERS = {"login", "nfs", "prometheus", "slurmd"}

@@ -5,8 +5,8 @@ import pytest
 from components import nfs_server
 from components.labels import Manifest
 from configs.models.cluster import Cluster
-from tests.unit.components.examples import PODS
-from tests.unit.components.stacks import SERVED
+from tests.support.components.examples import PODS
+from tests.support.components.stacks import SERVED
 from tests.unit.components.structure import structural_faults
 
 SERVER = SERVED.storage.nfs_server or pytest.fail("no server")
@@ -38,7 +38,7 @@ def test_one_server_has_one_disk_that_outlives_a_protected_stack() -> None:
     assert spec["persistentVolumeClaimRetentionPolicy"] == {"whenDeleted": "Retain", "whenScaled": "Retain"}
 
 
-def test_changed_exports_restart_the_server_under_a_fixed_name_of_its_file() -> None:
+def test_changed_exports_restart_the_server_under_a_fixed_file_name() -> None:
     before, after = server(), server(CHANGED)
     assert before["spec"]["template"]["metadata"]["annotations"] != after["spec"]["template"]["metadata"]["annotations"]
     assert before["spec"]["template"]["spec"] == after["spec"]["template"]["spec"]

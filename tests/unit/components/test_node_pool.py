@@ -14,8 +14,8 @@ from configs.models.machines import MACHINES
 from configs.models.node_pool import EksNodes, ExistingNodes, NodePool, Taint
 from programs.node_checks import pool_settings
 from programs.node_checks.pool_settings import ExpectedNodes
-from tests.unit.components.examples import PODS
-from tests.unit.components.stacks import DEV, H100
+from tests.support.components.examples import PODS
+from tests.support.components.stacks import DEV, H100
 
 POOL = DEV.node_pool("workers")
 EXISTING = POOL.existing or pytest.fail("no existing nodes")
@@ -60,7 +60,7 @@ def job(existing: ExistingNodes = EXISTING) -> dict[str, Any]:
     return node_pool.build_pool_check(DEV, PODS, POOL, existing)[-1]
 
 
-def test_existing_nodes_are_looked_for_by_a_job_with_the_right_to_list_nodes_only() -> None:
+def test_job_that_finds_existing_nodes_may_only_list_nodes() -> None:
     account, role, binding, made = node_pool.build_pool_check(DEV, PODS, POOL, EXISTING)
     assert role["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}]
     assert binding["roleRef"]["name"] == role["metadata"]["name"]
@@ -92,7 +92,7 @@ def test_job_is_told_the_expectation() -> None:
     assert container["terminationMessagePolicy"] == "FallbackToLogsOnError"
 
 
-def test_job_is_another_one_when_the_expectation_changes_and_the_same_one_when_not() -> None:
+def test_job_is_replaced_exactly_when_the_expectation_changes() -> None:
     assert job()["metadata"]["name"] == job()["metadata"]["name"]
     assert job()["metadata"]["name"] != job(EXISTING.model_copy(update={"count": 3}))["metadata"]["name"]
 
@@ -206,7 +206,7 @@ def test_efa_layouts_fit_the_catalogue() -> None:
         assert len({(each["network_card_index"], each["device_index"]) for each in made}) == 1 + len(machine.efa_cards)
 
 
-def test_security_groups_stand_on_the_interfaces_or_on_the_machine_never_on_both() -> None:
+def test_security_groups_are_set_on_interfaces_or_the_machine_never_both() -> None:
     with_efa, without = template(security_group_ids=("sg-1",)), template(security_group_ids=("sg-1",), efa=False)
     assert all(each["security_groups"] == ["sg-1"] for each in with_efa["network_interfaces"])
     assert "vpc_security_group_ids" not in with_efa

@@ -10,9 +10,9 @@ from components.check_jobs import CHECKS_BEFORE_JOBS
 from components.labels import Manifest
 from configs.models.cluster import Cluster
 from configs.render.gpu_jobs import FOLDER, HOST_FOLDER
-from tests.unit.components.examples import PODS
-from tests.unit.components.stacks import DEV, H100
-from tests.unit.configs.stacks import cluster, example
+from tests.support.components.examples import PODS
+from tests.support.components.stacks import DEV, H100
+from tests.support.configs.stacks import cluster, example
 
 ELASTIC = {"nodePools[0].max": 8, "nodeSets[2].min": 1, "nodeSets[2].max": 8}
 
@@ -60,7 +60,7 @@ def test_only_a_set_with_checks_before_jobs_has_pods_that_wait_for_them() -> Non
     assert "SLIPWAY_CHECKED_FIRST" not in {one["name"] for one in slurmd()["env"]}
 
 
-def test_checks_that_the_controller_may_start_are_those_with_jobs_of_sets_that_ask() -> None:
+def test_controller_may_start_only_the_checks_that_its_sets_ask_for() -> None:
     assert "checkJobs" not in settings_spec()
     asking = settings_spec(remedies={"steps": ["RecreatePod"], "verifiedBy": ["gpu"]})
     assert "gpu" in asking["checkJobs"]
@@ -147,7 +147,7 @@ def test_deleted_set_is_drained_before_its_pods_go() -> None:
     assert annotations["pulumi.com/deletionPropagationPolicy"] == "background"
 
 
-def test_deployment_waits_for_the_controllers_word_and_longer_than_slurm_gives_a_node() -> None:
+def test_deployment_waits_for_the_controller_longer_than_slurm_for_a_node() -> None:
     manifest = made("gpu", cluster("dev", {"slurm.resumeTimeoutS": 900}))
     annotations = manifest["metadata"]["annotations"]
     assert annotations["pulumi.com/waitFor"] == "condition=Ready"
@@ -167,7 +167,7 @@ def test_workers_go_to_their_pool_and_tolerate_its_taints_only() -> None:
     assert pod("h100", H100)["runtimeClassName"] == "nvidia"
 
 
-def test_workers_stay_on_a_machine_that_kubernetes_lost_for_as_long_as_it_takes() -> None:
+def test_workers_stay_indefinitely_on_a_machine_that_kubernetes_lost() -> None:
     lost = [one for one in pod()["tolerations"] if one["key"].startswith("node.kubernetes.io/")]
     assert [(one["key"].rpartition("/")[2], one["effect"]) for one in lost] == [("not-ready", "NoExecute"), ("unreachable", "NoExecute")]
     assert not any("tolerationSeconds" in one for one in lost)

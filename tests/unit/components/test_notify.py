@@ -8,9 +8,9 @@ from components.notify import build_notify_settings
 from configs.load import load_cluster
 from configs.models.cluster import Cluster
 from programs.notify.settings import from_json
-from tests.unit.components.examples import PODS
+from tests.support.components.examples import PODS
+from tests.support.configs.stacks import ROOT, edited
 from tests.unit.components.structure import structural_faults
-from tests.unit.configs.stacks import ROOT, edited
 
 RECEIVER = {"name": "chat", "urlSecret": "chat-url", "accounts": ["ml"], "events": ["jobFail", "nodeDrain"]}
 

@@ -9,9 +9,9 @@ from components.labels import Manifest
 from configs.load import load_cluster
 from configs.models.cluster import Cluster
 from configs.models.monitoring import Monitoring
-from tests.unit.components.examples import PODS
+from tests.support.components.examples import PODS
+from tests.support.configs.stacks import ROOT, edited
 from tests.unit.components.structure import structural_faults
-from tests.unit.configs.stacks import ROOT, edited
 
 CHAT: dict[str, Any] = {"name": "chat", "kind": "slack", "urlSecret": "slack-ops"}
 

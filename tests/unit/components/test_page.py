@@ -8,8 +8,8 @@ from components import page
 from components.labels import Manifest, selector
 from configs.models.page import Page
 from configs.models.slurm import SlurmSettings
-from tests.unit.components.examples import CONTROLLERS_PODS
-from tests.unit.components.stacks import DEV
+from tests.support.components.examples import CONTROLLERS_PODS
+from tests.support.components.stacks import DEV
 from tests.unit.components.structure import structural_faults
 
 PAGE = Page(hosts=("slurm.example.com",))

@@ -7,8 +7,8 @@ import pytest
 from components import accounting, control_plane, controllers, login, nfs_server, node_set
 from components.labels import Manifest
 from components.pods import pod_defaults
-from tests.unit.components.examples import CLUSTER, CONTROLLERS_PODS, PODS
-from tests.unit.components.stacks import DEV, SERVED
+from tests.support.components.examples import CLUSTER, CONTROLLERS_PODS, PODS
+from tests.support.components.stacks import DEV, SERVED
 from tests.unit.components.structure import structural_faults
 
 WORKLOADS: dict[str, Manifest] = {
@@ -69,7 +69,7 @@ def test_every_mount_has_its_volume_and_every_volume_a_mount(workload: Manifest)
 
 
 @each_workload
-def test_every_container_runs_a_start_script_or_a_program_and_asks_for_what_it_needs(workload: Manifest) -> None:
+def test_every_container_runs_a_program_of_ours_and_requests_resources(workload: Manifest) -> None:
     for one in containers(workload):
         command = one["command"][2:] if one["command"][:2] == ["tini", "--"] else one["command"]
         program = command[:3] == ["python3", "-EsSB", "-m"] and one["workingDir"] == "/opt/slipway"
@@ -97,7 +97,7 @@ def test_daemons_have_nothing_but_their_own_user(workload: Manifest) -> None:
 
 
 @pytest.mark.parametrize("name", ["slurmd", "login", "nfs"])
-def test_pods_with_shared_folders_have_no_group_that_would_own_their_files(name: str) -> None:
+def test_pods_with_shared_folders_have_no_group_that_would_own_files(name: str) -> None:
     assert "fsGroup" not in pod(WORKLOADS[name]).get("securityContext", {})
 
 

@@ -6,8 +6,8 @@ from components.login import build_deployment
 from components.node_set import build_node_set
 from components.shared_mounts import shared_mounts
 from configs.models.storage import Mount
-from tests.unit.components.examples import PODS
-from tests.unit.components.stacks import DEV, H100
+from tests.support.components.examples import PODS
+from tests.support.components.stacks import DEV, H100
 
 
 def test_users_names_of_mounts_cannot_meet_names_of_volumes() -> None:

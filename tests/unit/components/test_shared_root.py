@@ -7,9 +7,9 @@ import pytest
 from components import login, node_set
 from components.shared_root import build_cleaner, build_fill, build_report, build_settings, build_switch
 from configs.models.shared_root import RootTar, RootVersion
-from tests.unit.components.examples import PODS
-from tests.unit.components.stacks import DEV, H100
-from tests.unit.configs.stacks import cluster
+from tests.support.components.examples import PODS
+from tests.support.components.stacks import DEV, H100
+from tests.support.configs.stacks import cluster
 
 VERSIONS = [RootVersion(name=name, image=f"registry.example/root:{name}") for name in ("1", "2")]
 
@@ -24,7 +24,7 @@ def test_each_version_has_a_job_of_its_own_and_a_switch_makes_another() -> None:
     assert build_switch(DEV, PODS, "1")["metadata"]["name"] != build_switch(DEV, PODS, "2")["metadata"]["name"]
 
 
-def test_version_is_copied_from_a_container_of_its_image_that_needs_no_shell() -> None:
+def test_version_is_copied_from_a_container_that_needs_no_shell() -> None:
     pod = pod_of(build_fill(DEV, PODS, VERSIONS[1]))
     source = next(one for one in pod["initContainers"] if one["name"] == "source")
     assert source["image"] == "registry.example/root:2"
@@ -71,7 +71,7 @@ def test_jobs_have_no_privileges_and_no_token() -> None:
         assert all("SYS_ADMIN" not in context["capabilities"].get("add", []) for context in contexts)
 
 
-def test_cleaner_knows_every_declared_version_and_never_runs_twice_at_once() -> None:
+def test_cleaner_knows_every_declared_version_and_runs_alone() -> None:
     made = build_cleaner(DEV, PODS, ("1", "2"), 7)
     pod = made["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     variables = {one["name"]: one["value"] for one in pod["containers"][0]["env"]}
@@ -93,7 +93,7 @@ def test_settings_have_a_fixed_name_and_change_in_place() -> None:
 
 
 @pytest.mark.parametrize("has_root", [pytest.param(True, id="with"), pytest.param(False, id="without")])
-def test_pods_get_the_settings_and_logins_the_right_to_enter_only_with_a_root(has_root: bool) -> None:
+def test_pods_get_settings_and_logins_may_enter_only_with_a_root(has_root: bool) -> None:
     config = DEV if has_root else H100
     worker = node_set.build_node_set(config, PODS, config.node_set("cpu"))["spec"]["template"]["spec"]
     session = login.build_deployment(config, PODS)["spec"]["template"]["spec"]
@@ -109,7 +109,7 @@ def test_pods_get_the_settings_and_logins_the_right_to_enter_only_with_a_root(ha
     )  # jobs have their own /tmp in any case
 
 
-def test_setuid_programs_work_in_sessions_only_where_there_are_admins_and_sessions_are_bound_then() -> None:
+def test_setuid_programs_work_in_sessions_only_if_there_are_admins() -> None:
     nobody = cluster("dev", {"login.users[0].admin": False})
     for config, has_admins in ((DEV, True), (nobody, False)):
         context = login.build_deployment(config, PODS)["spec"]["template"]["spec"]["containers"][0]["securityContext"]

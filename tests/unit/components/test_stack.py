@@ -9,8 +9,8 @@ from typing import Any, cast
 import pulumi
 import pytest
 
-from tests.unit.components import program
-from tests.unit.components.program import Registered
+from tests.support.components import program
+from tests.support.components.program import Registered
 
 # Pulumi's mark of a secret on the wire. Source: pulumi/runtime/rpc.py.
 MARK, SECRET = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
@@ -62,7 +62,7 @@ def test_everything_is_below_the_cluster(registered: list[Registered]) -> None:
         assert top == cluster, one.name
 
 
-def test_providers_change_files_in_place_and_one_takes_over_what_outlived_a_stack(registered: list[Registered], stack: str) -> None:
+def test_providers_change_files_in_place_and_one_adopts_what_a_stack_left(registered: list[Registered], stack: str) -> None:
     providers = [one for one in registered if one.type == "pulumi:providers:kubernetes"]
     assert sorted(one.name for one in providers) == [stack, f"{stack}-adopting"]
     for one in providers:
@@ -119,7 +119,7 @@ def test_storage_database_and_keys_are_protected_when_asked_for(protected: bool)
     assert not any(one.protect for one in found if one not in kept)
 
 
-def test_nfs_server_goes_after_what_is_mounted_from_it_and_is_kept_when_asked_for() -> None:
+def test_nfs_server_is_deleted_after_its_mounts_or_kept_on_request() -> None:
     config = program.stack_config("dev")
     config["deletionProtection"] = True
     config["storage"] |= {
@@ -174,9 +174,7 @@ def test_pods_come_after_what_they_mount(registered: list[Registered]) -> None:
         assert all(order[urn] < order[one.urn] for urn in needed)
 
 
-def test_workers_go_before_slurmctld_and_the_controller_which_tell_them_whether_jobs_are_left(
-    registered: list[Registered], stack: str
-) -> None:
+def test_workers_are_deleted_before_slurmctld_and_the_controller(registered: list[Registered], stack: str) -> None:
     [slurmctld] = [one for one in of_type(registered, "StatefulSet") if one.name == f"{stack}-slurmctld"]
     [controller] = [one for one in of_type(registered, "Deployment") if one.name == f"{stack}-nodeset-controller"]
     kinds = {one.urn for one in of_type(registered, "CustomResourceDefinition")}
@@ -192,7 +190,7 @@ def test_each_node_set_is_one_object_of_our_kind(registered: list[Registered]) -
     assert sorted(one.parent for one in made) == sorted(components)
 
 
-def test_kinds_outlive_the_stack_because_other_clusters_may_have_objects_of_them(registered: list[Registered]) -> None:
+def test_kinds_outlive_the_stack_because_other_clusters_may_use_them(registered: list[Registered]) -> None:
     kinds = {one.name: one for one in of_type(registered, "CustomResourceDefinition")}
     assert kinds.keys() == {"nodesets.slipway.dev", "slurmnodes.slipway.dev"}
     assert all(one.retained for one in kinds.values())
@@ -215,7 +213,7 @@ def test_number_of_resources_does_not_grow_with_the_nodes() -> None:
     assert count(10) == count(10_000) < 500
 
 
-def test_mistakes_end_the_program_with_their_text_before_anything_is_registered(capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_end_the_program_before_anything_is_registered(capsys: pytest.CaptureFixture[str]) -> None:
     config = program.stack_config("dev")
     config["nodeSets"][0]["pool"] = "nowhere"
     config["colour"] = "red"

@@ -7,8 +7,8 @@ import pytest
 from components import storage
 from components.shared_mounts import build_volume, shared_mounts
 from configs.models.cluster import Cluster
+from tests.support.configs.stacks import cluster
 from tests.unit.components.structure import structural_faults
-from tests.unit.configs.stacks import cluster
 
 SERVER = {"size": "1Ti", "clusterIP": "10.96.20.49", "options": ["nfsvers=4.2"]}
 NFS = {"nfs": {"server": "10.0.0.5", "path": "/export", "options": ["nfsvers=4.1"]}}
@@ -95,7 +95,7 @@ def test_nfs_volume_is_for_its_claim_alone_and_is_never_wiped() -> None:
     assert volume["spec"]["mountOptions"] == ["nfsvers=4.1"]
 
 
-def test_volume_on_the_clusters_own_server_is_nfs_from_an_address_that_is_known_before_anything_runs() -> None:
+def test_volume_on_the_clusters_own_server_is_nfs_from_a_known_address() -> None:
     volume, _ = claims({"nfsServer": True})
     assert volume["spec"]["nfs"] == {"server": "10.96.20.49", "path": "/mount-data"}
     assert volume["spec"]["mountOptions"] == ["nfsvers=4.2"]

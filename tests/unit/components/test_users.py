@@ -8,8 +8,8 @@ from components import accounting, control_plane, login, node_set
 from components.labels import Manifest
 from components.users import users_volume
 from configs.models.storage import Source, Storage
-from tests.unit.components.examples import PODS
-from tests.unit.components.stacks import DEV, H100
+from tests.support.components.examples import PODS
+from tests.support.components.stacks import DEV, H100
 from tests.unit.components.structure import structural_faults
 
 WITH: dict[str, Manifest] = {
@@ -61,7 +61,7 @@ def test_sshd_reads_keys_from_the_folder() -> None:
 
 
 @pytest.mark.parametrize("name", ["slurmctld", "slurmrestd", "slurmdbd"])
-def test_volume_of_a_pod_with_an_fs_group_is_read_only_so_that_it_is_not_re_owned(name: str) -> None:
+def test_volume_of_a_pod_with_an_fs_group_is_read_only_to_keep_its_owners(name: str) -> None:
     assert volumes(PODS_OF[name])["shared-root"]["persistentVolumeClaim"] == {"claimName": "h100-shared-root", "readOnly": True}
 
 

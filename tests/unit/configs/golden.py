@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from configs.render.slurm import render, render_slurmdbd
-from tests.unit.configs.stacks import cluster
+from tests.support.configs.stacks import cluster
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 

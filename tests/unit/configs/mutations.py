@@ -25,7 +25,7 @@ from configs.rules.slurm_types import Value
 from configs.rules.slurm_words import GLOBAL_VALUES, NODE_VALUES, PARTITION_VALUES
 from configs.rules.structure import bare_type, field_at, spelled, type_at
 from slurm.conf import known
-from tests.unit.configs.stacks import KEY, ROOT, places
+from tests.support.configs.stacks import KEY, ROOT, places
 
 FILES: Mapping[str, Path] = {
     "template": ROOT / "templates/slurm-python/Pulumi.dev.yaml",

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from configs.render.slurm import render_slurmdbd
-from tests.unit.configs.stacks import GONE, cluster
-from tests.unit.configs.test_faults_shape import faults
+from tests.support.configs.stacks import GONE, cluster
+from tests.unit.configs.found_faults import faults
 
 EXTERNAL = {"host": "db.example", "passwordSecret": "acct"}
 VOLUME = {"nfs": {"server": "10.0.0.5", "path": "/archive"}}

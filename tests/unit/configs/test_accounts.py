@@ -13,7 +13,7 @@ from configs.render.accounts import option
 from programs.account_sync.fields import ASSOCIATION, QOS
 from programs.account_sync.settings import from_json, to_json
 from programs.account_sync.wanted import read_wanted
-from tests.unit.configs.stacks import cluster
+from tests.support.configs.stacks import cluster
 
 
 def rendered(accounting: dict[str, Any]) -> str:

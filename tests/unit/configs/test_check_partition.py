@@ -7,7 +7,7 @@ import pytest
 from configs.render.check_partition import checks_partition
 from configs.render.slurm import render
 from slurm.conf import pairs_of
-from tests.unit.configs.stacks import cluster
+from tests.support.configs.stacks import cluster
 
 
 def partitions(edits: dict[str, Any]) -> dict[str, dict[str, str]]:
@@ -15,7 +15,7 @@ def partitions(edits: dict[str, Any]) -> dict[str, dict[str, str]]:
     return {line["PartitionName"]: line for line in lines if "PartitionName" in line}
 
 
-def test_checks_are_below_everybody_and_users_jobs_stay_safe_from_each_other() -> None:
+def test_checks_rank_below_all_jobs_and_jobs_stay_safe_from_each_other() -> None:
     found = partitions({"partitions[1].priorityTier": 9})
     checks = found.pop("slipway-checks")
     wanted = {"Hidden": "YES", "RootOnly": "YES", "PriorityTier": "0", "PreemptMode": "CANCEL", "GraceTime": "0"}
@@ -43,7 +43,7 @@ def test_preemption_by_partitions_of_the_users_own_is_left_as_it_is() -> None:
         pytest.param({"slurm.raw": ["PartitionName=odd Nodes=cpu-0 PriorityTier=5"]}, "could preempt each other", id="raw-partition"),
     ],
 )
-def test_where_users_choices_leave_no_room_checks_run_as_before_and_slurm_conf_says_why(edits: dict[str, Any], why: str) -> None:
+def test_checks_run_as_before_without_room_and_slurm_conf_says_why(edits: dict[str, Any], why: str) -> None:
     assert "slipway-checks" not in partitions(edits)
     assert why in checks_partition(cluster("dev", edits)).hindrance
     text = render(cluster("dev", edits))["slurm.conf"]

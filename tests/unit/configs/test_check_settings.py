@@ -8,7 +8,7 @@ import pytest
 from configs.render.check_facts import check_settings
 from configs.render.health_checks import render
 from slurm.prologs import CHECKS
-from tests.unit.configs.stacks import GONE, cluster
+from tests.support.configs.stacks import GONE, cluster
 
 
 def settings(edits: dict[str, Any], check: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -10,8 +10,8 @@ from components.node_set import build_node_set
 from configs.models.cluster import Cluster
 from configs.render.health_checks import render
 from slurm.prologs import CHECKS
-from tests.unit.components.examples import PODS
-from tests.unit.configs.stacks import cluster
+from tests.support.components.examples import PODS
+from tests.support.configs.stacks import cluster
 
 BOTH = ["cpu", "gpu"]
 

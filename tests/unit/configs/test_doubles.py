@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from configs.faults import ConfigFaults
-from tests.unit.configs.stacks import EXAMPLES, ROOT, cluster, edited
+from tests.support.configs.stacks import EXAMPLES, ROOT, cluster, edited
 
 EDITS = {"slurm.maxArraySize": 2000, "slurm.settings.MaxStepCount": 3000, "nodeSets[0].update.maxUnavailable": 2}
 

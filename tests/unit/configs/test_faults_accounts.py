@@ -9,8 +9,8 @@ import pytest
 from components.accounts import build_settings
 from configs.rules.accounts import check_accounts
 from configs.rules.names import names_in
-from tests.unit.configs.stacks import GONE, cluster, edited
-from tests.unit.configs.test_faults_shape import faults
+from tests.support.configs.stacks import GONE, cluster, edited
+from tests.unit.configs.found_faults import faults
 
 AT = "cluster.accounting"
 

@@ -15,7 +15,7 @@ from configs.models.cluster import Cluster
 from configs.render import users
 from configs.render.slurm import render, render_slurmdbd
 from slurm.conf import pairs_of
-from tests.unit.configs.stacks import EXAMPLES, example, places
+from tests.support.configs.stacks import EXAMPLES, example, places
 
 SLOW = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from configs.models.ldap import Ldap
-from tests.unit.configs.stacks import cluster
-from tests.unit.configs.test_faults_shape import faults
+from tests.support.configs.stacks import cluster
+from tests.unit.configs.found_faults import faults
 
 LDAP: dict[str, Any] = {
     "uris": ["ldaps://ldap.example.com"],

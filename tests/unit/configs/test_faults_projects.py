@@ -6,8 +6,8 @@ import pytest
 
 from configs.models.cluster import Cluster
 from configs.render import login, shared_root
-from tests.unit.configs.stacks import KEY, cluster, example
-from tests.unit.configs.test_faults_shape import faults
+from tests.support.configs.stacks import KEY, cluster, example
+from tests.unit.configs.found_faults import faults
 
 FOLDER = "cluster.accounting.accounts[0].folder"
 PLACE = "cluster.storage.projects"

@@ -9,8 +9,8 @@ import pytest
 from configs.models.slurm_keys import RESERVED_KEYS
 from configs.rules.claims import POD_VOLUMES
 from configs.rules.names import PROGRAMS
-from tests.unit.configs.stacks import GONE, KEY
-from tests.unit.configs.test_faults_shape import faults
+from tests.support.configs.stacks import GONE, KEY
+from tests.unit.configs.found_faults import faults
 
 POOL = {"name": "more", "machine": "g6.xlarge", "max": 1, "existing": {"labels": {"a": "b"}}}
 SET = {"name": "big", "pool": "workers", "size": 1}

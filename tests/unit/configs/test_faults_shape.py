@@ -7,7 +7,8 @@ import pytest
 
 from configs.faults import ConfigFaults
 from configs.load import load_cluster
-from tests.unit.configs.stacks import GONE, edited
+from tests.support.configs.stacks import GONE, edited
+from tests.unit.configs.found_faults import faults
 
 ROOT_TAR = {"url": "https://files.example/root.tar.zst", "sha256": "ab" * 32}
 
@@ -266,12 +267,6 @@ EKS_CASES = [
         {"storage.mounts[0].nfs.options": ["a,b"]}, "cluster.storage.mounts[0].nfs.options[0]", "not one mount option", id="bad-option"
     ),
 ]
-
-
-def faults(name: str, edits: dict[str, Any]) -> list[tuple[str, str]]:
-    with pytest.raises(ConfigFaults) as caught:
-        load_cluster(edited(name, edits), Path("/nowhere"), f"Pulumi.{name}.yaml")
-    return [(fault.path, fault.message) for fault in caught.value.faults]
 
 
 @pytest.mark.parametrize(("edits", "path", "part"), CASES)

@@ -6,8 +6,8 @@ import pytest
 
 from configs.render.check_facts import check_settings, expected_bus_gbs
 from slurm.gpu_links import least_gb_per_s
-from tests.unit.configs.stacks import GONE, cluster
-from tests.unit.configs.test_faults_shape import faults
+from tests.support.configs.stacks import GONE, cluster
+from tests.unit.configs.found_faults import faults
 
 NCCL = {"name": "more", "check": "nccl", "schedule": "0 3 * * *", "nodeSets": ["h100"]}
 AT = 7
@@ -38,7 +38,7 @@ def test_limit_comes_from_the_catalogue(edits: dict[str, Any], per: str, gbs: in
     assert expected_bus_gbs(loaded, loaded.health_checks[0]) == gbs
 
 
-def test_limit_of_the_user_comes_first_and_that_of_a_drain_leaves_a_margin() -> None:
+def test_users_limit_comes_first_and_a_drains_limit_leaves_a_margin() -> None:
     loaded = cluster("h100", {"healthChecks": [{**NCCL, "settings": {"minBusBandwidthGBs": 400}}, {**NCCL, "name": "own"}]})
     given, own = (check_settings(loaded, check, loaded.node_sets[0]) for check in loaded.health_checks)
     assert (given["minBusBandwidthGBs"], given["gpus"], given["command"]) == (400, 8, [])

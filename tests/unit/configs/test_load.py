@@ -15,7 +15,7 @@ from configs.load import load_cluster, parse_cluster
 from configs.models.cluster import Cluster
 from configs.render.slurm import render
 from configs.rules.structure import read_structure
-from tests.unit.configs.stacks import EXAMPLES, KEY, ROOT, cluster, edited, example, places
+from tests.support.configs.stacks import EXAMPLES, KEY, ROOT, cluster, edited, example, places
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -23,7 +23,7 @@ def test_example_loads(name: str) -> None:
     assert cluster(name).name == name
 
 
-def test_faults_of_shape_and_of_rules_come_together_in_the_order_of_the_file() -> None:
+def test_faults_of_shape_and_rules_are_reported_together_in_file_order() -> None:
     edits = {
         "login.users[0].uid": 12,
         "nodeSets[0].size": 2000,

@@ -1,7 +1,7 @@
 """What login pods read: the banner, and limits."""
 
 from configs.render import login
-from tests.unit.configs.stacks import cluster
+from tests.support.configs.stacks import cluster
 
 
 def test_login_settings_have_a_line_for_each_limit_that_there_is() -> None:

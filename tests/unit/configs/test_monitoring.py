@@ -15,9 +15,9 @@ from configs.models.cluster import Cluster
 from configs.models.monitoring import Monitoring
 from configs.render.alerts import alert_names, build_alerts
 from configs.render.dashboards import build_dashboards
-from tests.unit.configs.stacks import ROOT, edited
+from tests.support.configs.stacks import ROOT, edited
 
-RECORDED = ROOT / "tests" / "fakes" / "metrics"
+RECORDED = ROOT / "tests/support/fakes/metrics"
 RUNBOOKS = ROOT / "docs" / "operate" / "runbooks.md"
 OTHERS = frozenset(
     {
@@ -147,7 +147,7 @@ def test_receiver_gets_its_severities_and_labels() -> None:
     assert route["matchers"] == ['account="a\\"b"', 'severity=~"info|warning"']
 
 
-def test_service_that_waits_for_the_watchdog_hears_of_it_every_five_minutes() -> None:
+def test_dead_mans_switch_hears_the_watchdog_every_five_minutes() -> None:
     cluster = cluster_of({"receivers": [CHAT, {**CHAT, "name": "alive", "severities": ["none"]}]})
     routes = yaml.safe_load(build_files(cluster, said(cluster))["alertmanager.yml"])["route"]["routes"]
     assert [route.get("repeat_interval") for route in routes] == [None, "5m"]

@@ -4,8 +4,8 @@ import pytest
 
 from configs.faults import ConfigFaults
 from configs.load import load_cluster
+from tests.support.configs.stacks import ROOT
 from tests.unit.configs.mutations import FILES, Mutation, mutations, stack
-from tests.unit.configs.stacks import ROOT
 
 ALL = mutations()
 

@@ -24,7 +24,7 @@ from configs.reference import ARGUMENTS, CHECKS, PAGE, SCHEMA, files, main, outd
 from configs.rules.structure import read_structure
 from configs.schema import KEY, flow, key_of, models, stack_schema
 from programs.node_checks.kinds import KINDS
-from tests.unit.configs.stacks import GONE, ROOT, edited, places
+from tests.support.configs.stacks import GONE, ROOT, edited, places
 
 STACKS = ("dev", "h100", "cluster")
 SAYS = {"description", "title", "default", "examples", "patternErrorMessage", "$schema", "definitions"}
@@ -145,7 +145,7 @@ def test_check_names_the_file_that_is_out_of_date_and_the_command(path: str, tmp
     assert main(["check"], tmp_path) == 1
 
 
-def test_a_changed_table_of_checks_is_out_of_date_and_a_page_without_its_marks_is_refused(tmp_path: Path) -> None:
+def test_outdated_check_table_is_found_and_a_page_without_marks_refused(tmp_path: Path) -> None:
     page = (ROOT / CHECKS).read_text()
     for path in files(ROOT):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from configs.render.slurm import REFUSALS, render
-from tests.unit.configs.test_slurm import cluster
+from tests.support.configs.stacks import cluster
 
 ALL = {"--container", "--tmp"}
 MAIL = "--mail-type has no effect"

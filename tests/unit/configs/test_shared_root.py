@@ -6,7 +6,7 @@ import pytest
 
 from configs.models.shared_root import Root, RootTar, RootVersion
 from configs.render.shared_root import current_of, render, render_sudoers, versions_of
-from tests.unit.configs.stacks import cluster
+from tests.support.configs.stacks import cluster
 
 ONE, TWO = RootVersion(name="1", image="registry.example/root:1"), RootVersion(name="2")
 
@@ -34,7 +34,7 @@ def test_versions_and_the_current_one(root: Root, image: str, versions: dict[str
     assert current_of(root, image) == current
 
 
-def test_version_from_a_tar_has_no_image_and_comes_after_what_it_carries_from() -> None:
+def test_version_from_a_tar_has_no_image_and_follows_what_it_carries_from() -> None:
     tar = RootTar(url="https://files.example/root.tar.zst", sha256="ab" * 32)
     three = RootVersion(name="3", tar=tar, carry_from="2")
     found = versions_of(Root(versions=(three, RootVersion(name="2", carry_from="1"), ONE)), "slurm:9")
@@ -43,7 +43,7 @@ def test_version_from_a_tar_has_no_image_and_comes_after_what_it_carries_from() 
     assert current_of(Root(versions=(three, TWO)), "slurm:9") == "2"  # the last as they stand in the file
 
 
-def test_settings_name_every_mount_and_leave_optional_what_only_some_pods_have() -> None:
+def test_settings_name_every_mount_and_mark_those_of_some_pods_optional() -> None:
     data = {"name": "data", "mountPath": "/data", "hostPath": "/srv/data"}
     lines = render(cluster("dev", {"storage.mounts": [data]}), "/settings", 64030).splitlines()
     always = {"shared=/shared", "mount=/home", "mount=/var/lib/extrausers", "mount=/usr/lib/slipway", "outside=64030"}

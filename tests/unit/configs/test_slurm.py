@@ -10,8 +10,8 @@ from configs.models.slurm_keys import GLOBAL_KEYS, LINE_KEYS, NODE_KEYS, OWN_NOD
 from configs.render.billing import billing_weights
 from configs.render.slurm import DEFAULTS, hostlist, job_processes, node_line, render, render_settings, render_slurmdbd
 from slurm.conf import pairs_of
+from tests.support.configs.stacks import EXAMPLES, GONE, cluster
 from tests.unit.configs.golden import assert_golden, slurm_files
-from tests.unit.configs.stacks import EXAMPLES, GONE, cluster
 
 
 def line_of(text: str, start: str) -> dict[str, str]:
@@ -96,7 +96,7 @@ def test_without_an_elastic_set_nothing_is_put_off_and_no_program_runs() -> None
     assert "elastic" not in render(cluster("dev", FIXED))
 
 
-def test_with_an_elastic_set_fixed_nodes_and_the_first_elastic_ones_are_never_put_off() -> None:
+def test_fixed_and_first_elastic_nodes_are_never_powered_down() -> None:
     keys = rendered_keys(conf({"nodeSets[2].min": 1, "slurm": {"suspendTimeS": 60, "suspendTimeoutS": 61, "resumeTimeoutS": 62}}))
     assert (keys["suspendtime"], keys["suspendtimeout"], keys["resumetimeout"]) == ("60", "61", "62")
     assert keys["suspendexcnodes"] == "cpu-[0-1],gpu-[0-1],burst-0"
@@ -135,7 +135,7 @@ def test_longest_host_name_is_one() -> None:
     assert len(f"{name}-{MAX_NODES - 1}") <= 63
 
 
-def test_job_without_a_memory_request_can_take_all_cpus_of_the_smallest_node() -> None:
+def test_job_without_a_memory_request_can_use_all_cpus_of_a_small_node() -> None:
     text = conf({"nodeSets[0].slurmd": {"memspeclimit": 500}})
     assert line_of(text, "PartitionName=main ")["DefMemPerCPU"] == "774"
     assert line_of(text, "PartitionName=gpu ")["DefMemPerCPU"] == "1024"
@@ -290,7 +290,7 @@ def test_pairs_of_a_line(line: str, pairs: list[tuple[str, str]] | None) -> None
     assert pairs_of(line) == pairs
 
 
-def test_limits_of_login_nodes_stay_there_unless_the_user_says_what_jobs_inherit() -> None:
+def test_login_limits_do_not_reach_jobs_unless_the_user_says_so() -> None:
     assert "PropagateResourceLimitsExcept=AS,MEMLOCK,NPROC" in render_settings(cluster("dev")).splitlines()
     own = render_settings(cluster("dev", {"slurm.settings": {"PropagateResourceLimits": "NONE"}})).splitlines()
     assert [line for line in own if line.startswith("Propagate")] == ["PropagateResourceLimits=NONE"]
@@ -308,7 +308,7 @@ def test_processes_of_a_job_are_limited_unless_the_config_says_none(edits: dict[
     assert job_processes(cluster("dev", edits)) == expected
 
 
-def test_nodes_with_gpus_are_given_to_jobs_last_and_a_weight_of_ones_own_wins() -> None:
+def test_gpu_nodes_are_allocated_last_unless_the_user_sets_a_weight() -> None:
     def weights(edits: dict[str, Any]) -> list[str | None]:
         loaded = cluster("dev", edits)
         pairs = [dict(pairs_of(node_line(loaded, node_set)) or []) for node_set in loaded.node_sets]
@@ -319,7 +319,7 @@ def test_nodes_with_gpus_are_given_to_jobs_last_and_a_weight_of_ones_own_wins() 
     assert weights({"nodeSets[0].slurmd": {"Weight": 9}})[0] == "9"
 
 
-def test_job_scripts_are_kept_unless_there_is_no_accounting_or_the_user_says_so() -> None:
+def test_job_scripts_are_kept_unless_accounting_or_the_user_says_no() -> None:
     def line(edits: dict[str, Any]) -> list[str]:
         return [each for each in render_settings(cluster("dev", edits)).splitlines() if each.startswith("AccountingStoreFlags")]
 

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from tests.unit.configs.stacks import EXAMPLES, ROOT
+from tests.support.configs.stacks import EXAMPLES, ROOT
 
 
 def test_project_declares_its_config_and_runs_in_the_virtual_environment() -> None:

@@ -1,7 +1,7 @@
 """Users as the files of libnss-extrausers: formats, own and shared groups, keys."""
 
 from configs.render import users
-from tests.unit.configs.stacks import KEY, cluster
+from tests.support.configs.stacks import KEY, cluster
 
 BOB = {"name": "bob", "uid": 10002, "gid": 20001, "groups": ["research"], "shell": "/bin/zsh", "sshKeys": [KEY]}
 ALICE = {"name": "alice", "uid": 10001, "sshKeys": [KEY]}

@@ -12,7 +12,7 @@ from engine.cluster import Home, last_words, sort_of
 from engine.faults import UnreachableError
 from engine.kubeconfig import Where
 from engine.render import Key, Sort
-from tests.unit.engine.conftest import CannedServer, write_kubeconfig
+from tests.support.engine.canned import CannedServer, write_kubeconfig
 
 
 @pytest.fixture

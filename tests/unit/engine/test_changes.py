@@ -29,7 +29,7 @@ def test_only_what_the_server_would_change_is_a_change() -> None:
 
 
 @pytest.mark.parametrize("owner", [None, "applyset-of-another-stack"])
-def test_object_that_is_as_declared_but_not_this_stacks_is_a_change_and_says_so(owner: str | None) -> None:
+def test_matching_object_of_another_owner_is_a_change_that_says_so(owner: str | None) -> None:
     [change] = changes_of([config_map("a")], [live(config_map("a"), owner)])
     assert (change.op, change.differences, change.note) == ("update", (), "becomes this stack's")
 
@@ -55,7 +55,7 @@ def test_a_changed_secret_is_seen_and_not_shown() -> None:
     assert found[0].differences == (Difference(("data", "password"), MASK, MASK),)
 
 
-def test_what_is_no_longer_declared_goes_and_what_is_going_already_is_left() -> None:
+def test_undeclared_objects_are_removed_unless_already_terminating() -> None:
     there = [live(config_map("old")), live(config_map("leaving"), deletionTimestamp="now")]
     assert [(change.op, change.key.name) for change in changes_of([], there)] == [("delete", "old")]
 
@@ -95,7 +95,7 @@ def with_disk(size: str) -> dict[str, Any]:
         pytest.param("1024Mi", [], id="same-in-other-words"),
     ],
 )
-def test_a_field_whose_changes_are_ignored_is_applied_as_the_cluster_has_it_and_said(declared: str, said: list[str]) -> None:
+def test_field_with_ignored_changes_is_applied_as_it_is_and_reported(declared: str, said: list[str]) -> None:
     there = live(with_disk("1Gi"))
     there["spec"]["volumeClaimTemplates"][0]["status"] = {"phase": "Pending"}
     about = Resource(

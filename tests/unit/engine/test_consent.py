@@ -11,7 +11,8 @@ from engine.faults import SlipwayError
 from engine.kubeconfig import Target
 from engine.plan import Plan, Resource
 from engine.render import Key
-from tests.unit.engine.conftest import SMALL, CannedServer
+from tests.support.engine.canned import CannedServer
+from tests.support.engine.recorded import SMALL
 
 NAMESPACE, KEEPER = Key("", "Namespace", "", "slurm"), Key("", "Secret", "slurm", "slipway-slipway-dev-random")
 PROD = Target("prod", "https://prod.example:6443")

@@ -10,7 +10,7 @@ from changes.steps import Difference
 from engine.changes import ObjectChange, claims_left, retained, steps
 from engine.render import Key, key_of
 from names import annotations
-from tests.unit.engine.conftest import stateful_set
+from tests.support.engine.recorded import stateful_set
 from tests.unit.engine.live_objects import annotated, config_map, document, live, widget_set
 
 
@@ -137,7 +137,7 @@ def test_new_set_says_nothing_of_running_jobs() -> None:
     assert consequences([ObjectChange("create", key_of(widget_set()), document(widget_set()))]) == []
 
 
-def test_files_changed_in_place_restart_nothing_and_new_things_say_nothing() -> None:
+def test_files_changed_in_place_and_new_things_have_no_consequences() -> None:
     changed = ObjectChange("update", Key("", "ConfigMap", "slurm", "dev-slurm-config"), live=live(config_map("x")))
     new = ObjectChange("create", key_of(stateful_set()), document(stateful_set()))
     assert consequences([changed, new]) == [

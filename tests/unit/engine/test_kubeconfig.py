@@ -14,7 +14,7 @@ import yaml
 from engine import api, kubeconfig
 from engine.faults import UnreachableError
 from engine.kubeconfig import Where
-from tests.unit.engine.conftest import CannedServer, write_kubeconfig
+from tests.support.engine.canned import CannedServer, write_kubeconfig
 
 
 @pytest.fixture(autouse=True)

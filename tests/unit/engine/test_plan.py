@@ -22,7 +22,7 @@ from engine.plan import (
     secret_texts,
     unknown_path,
 )
-from tests.unit.engine.conftest import Recorder
+from tests.support.engine.recorded import Recorder
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

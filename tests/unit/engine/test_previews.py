@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli import main as cli
-from tests.unit.engine.conftest import SMALL
+from tests.support.engine.recorded import SMALL
 
 CONF = "ClusterName=small\\nNodeName=a-[0-3] CPUs=2\\nPartitionName=main Nodes=a-[0-3] MaxTime=60\\n"
 SMALLER = CONF.replace("a-[0-3]", "a-[0-1]")
@@ -60,7 +60,7 @@ def test_story_is_told_against_the_plan_of_another_state(here: Path, tmp_path: P
     assert comment.read_text().startswith("### small/dev: **dangerous**\n\n1 to update, 8 unchanged\n")
 
 
-def test_plan_that_is_not_there_is_an_error_with_the_command_that_writes_it(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_plan_is_an_error_with_the_command_that_writes_it(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "`preview --json nowhere.json`" in run(capsys, *base(here), "--against", "nowhere.json", code=1)
 
 

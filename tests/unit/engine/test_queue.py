@@ -9,7 +9,7 @@ import pytest
 
 from engine import api, queue
 from engine.kubeconfig import Where
-from tests.unit.engine.conftest import CannedServer
+from tests.support.engine.canned import CannedServer
 
 KEY = b"0123456789abcdef0123456789abcdef"
 SERVICES = "/api/v1/namespaces/slurm/services"
@@ -42,7 +42,7 @@ def served(canned: CannedServer, tmp_path: Path) -> api.Api:
     return api.connect(Where(str(canned.kubeconfig(tmp_path)), None))
 
 
-def test_jobs_are_asked_for_in_the_name_of_slurm_with_a_token_of_the_clusters_key(canned: CannedServer, tmp_path: Path) -> None:
+def test_jobs_are_requested_as_slurm_with_a_token_of_the_clusters_key(canned: CannedServer, tmp_path: Path) -> None:
     found = queue.read(served(canned, tmp_path), "slurm")
     assert (found.unknown, [(job.number, job.user, job.nodes) for job in found.jobs]) == ("", [("7", "alice", frozenset({"gpu-0"}))])
     [headers] = [headers for _, path, headers, _ in canned.requests if path == QUEUE]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engine.faults import SlipwayError
 from engine.readiness import expectation, leaving, refusals, stuck, troubles, waiting
 from engine.render import key_of
-from tests.unit.engine.conftest import stateful_set
+from tests.support.engine.recorded import stateful_set
 
 
 def deployment(**status: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 from engine import project, record
 from engine.faults import SlipwayError
 from engine.plan import Plan, Secret, Unknown
-from tests.unit.engine.conftest import SMALL, Recorder, by_name
+from tests.support.engine.recorded import SMALL, Recorder, by_name
 
 APP = "urn:pulumi:dev::small::small:index:App::app"
 

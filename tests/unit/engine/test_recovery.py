@@ -13,7 +13,7 @@ from engine import random_values, recovery
 from engine.faults import SlipwayError
 from engine.plan import Plan, Resource
 from engine.render import Key, own_documents
-from tests.unit.engine.conftest import Recorder
+from tests.support.engine.recorded import Recorder
 
 BYTES, PASSWORD = "random:index/randomBytes:RandomBytes", "random:index/randomPassword:RandomPassword"
 KEEPER = Key("", "Secret", "slurm", "kept-random")

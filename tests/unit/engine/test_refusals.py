@@ -63,7 +63,7 @@ def test_adoption_is_said_aloud_and_protection_can_be_kept() -> None:
 
 
 @pytest.mark.parametrize(("declared_in", "is_taken"), [("sets", True), ("others", False)])
-def test_set_that_its_controller_has_not_deleted_yet_can_be_declared_again(declared_in: str, is_taken: bool) -> None:
+def test_set_that_its_controller_is_still_deleting_can_be_declared_again(declared_in: str, is_taken: bool) -> None:
     there = live(listed("burst", declared_in), None)
     again = ObjectChange("update", key_of(there), document(listed("burst")), there)
     assert (refusals([again], SET, adopt=False) == []) == is_taken

@@ -9,7 +9,7 @@ from engine.cluster import Home
 from engine.kubeconfig import Where
 from engine.render import Key
 from engine.screen import Screen
-from tests.unit.engine.conftest import CannedServer
+from tests.support.engine.canned import CannedServer
 
 PATH = "/api/v1/namespaces/slurm/configmaps"
 

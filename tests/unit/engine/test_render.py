@@ -12,7 +12,7 @@ from engine.faults import SlipwayError
 from engine.plan import Plan, Resource, Secret, Unknown, revealed
 from engine.render import CRD, Document, Sort, depths, documents, namespace_of, ordered, own_documents, scoped, yaml_text
 from names import annotations
-from tests.unit.engine.conftest import Recorder
+from tests.support.engine.recorded import Recorder
 
 
 def resource(
@@ -55,7 +55,7 @@ def test_object_in_a_component_comes_after_what_the_component_needs() -> None:
     assert [item.name for item in ordered((outer, inner, child, resource("z-list"), resource("files")))] == ["files", "z-list", "a-set"]
 
 
-def test_depth_counts_the_longest_way_down_so_that_what_stands_on_others_is_destroyed_first() -> None:
+def test_depth_is_the_longest_path_so_that_dependents_are_destroyed_first() -> None:
     made = (resource("config"), resource("slurmctld", needs=("config",)), resource("gpu", needs=("config", "slurmctld")))
     workers = Resource("workers", "slipway:index:NodeSet", "workers", dependencies=("slurmctld",))
     cpu = dataclasses.replace(resource("cpu"), parent="workers")

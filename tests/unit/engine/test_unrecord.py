@@ -13,7 +13,7 @@ from engine import api, cluster
 from engine.cluster import Home
 from engine.kubeconfig import Where
 from engine.render import Key
-from tests.unit.engine.conftest import CannedServer
+from tests.support.engine.canned import CannedServer
 
 PATH = "/api/v1/namespaces/slurm/secrets"
 REPLACED = [Key("apps", "StatefulSet", "slurm", "a"), Key("", "Service", "slurm", "b")]

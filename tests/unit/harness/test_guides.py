@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cluster import guides
+from tests.support.cluster import guides
 
 
 def test_commands_of_a_section_are_read_from_its_page() -> None:
@@ -29,5 +29,6 @@ def test_heading_that_a_page_does_not_have_is_an_error() -> None:
     ],
 )
 def test_every_section_with_commands_is_followed_by_a_test(guide: str, elsewhere: set[str]) -> None:
-    tests = "".join(file.read_text() for folder in ("cluster", "soak") for file in (guides.ROOT / "tests" / folder).glob("test_*.py"))
+    folders = ("cluster", "soak", "support/cluster", "support/soak")
+    tests = "".join(file.read_text() for folder in folders for file in (guides.ROOT / "tests" / folder).glob("*.py"))
     assert [heading for heading in guides.headings(guide) if heading not in elsewhere and f'"{heading}"' not in tests] == []

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests import patience
-from tests.patience import WORK_S, slowness
+from tests.support import patience
+from tests.support.patience import WORK_S, slowness
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from tests import report
-from tests.report import LINES, ROOT, WIDTH, ended_containers, head, node_set_trouble, pod_trouble
+from tests.support import report
+from tests.support.report import LINES, ROOT, WIDTH, ended_containers, head, node_set_trouble, pod_trouble
 
 pytest_plugins = ("pytester",)
 
 TEST = (str(ROOT / "tests/cluster/test_x.py"), 12, "eventually(\n    'idle', probe)")
-INNER = (str(ROOT / "tests/cluster/dev_stack.py"), 45, "raise AssertionError(text)")
+INNER = (str(ROOT / "tests/support/cluster/dev_stack.py"), 45, "raise AssertionError(text)")
 OUTSIDE = ("/usr/lib/python3/subprocess.py", 3, "raise TimeoutExpired")
 
 
@@ -18,7 +18,7 @@ def test_head_has_the_error_then_where_then_what_was_seen() -> None:
     assert head("AssertionError: not within 60 s: idle", [OUTSIDE, TEST, INNER], ["pod cpu-0 is being deleted", "sinfo: down"]) == [
         "What  AssertionError: not within 60 s: idle",
         "Where tests/cluster/test_x.py:12: eventually( 'idle', probe)",
-        "      tests/cluster/dev_stack.py:45: raise AssertionError(text)",
+        "      tests/support/cluster/dev_stack.py:45: raise AssertionError(text)",
         "Seen  pod cpu-0 is being deleted",
         "      sinfo: down",
     ]
@@ -97,7 +97,7 @@ def test_head_stands_before_source_and_traceback(pytester: pytest.Pytester, monk
     pytester.makeconftest(
         """
         import pytest
-        from tests import report
+        from tests.support import report
 
         @pytest.hookimpl(wrapper=True)
         def pytest_runtest_makereport(item, call):

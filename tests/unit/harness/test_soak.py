@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.soak import test_examples, test_users
+from tests.support.soak import examples, users
 
 ROOT = Path(__file__).parents[3]
 
@@ -24,8 +24,8 @@ def test_every_soak_test_is_collected_with_its_fixtures() -> None:
 
 
 def test_commands_of_pages_that_soak_tests_follow_are_there() -> None:
-    assert test_users.shown().keys() == test_users.SHOWN.keys()
-    assert [len(test_examples.training()), len(test_examples.notebook())] == [2, 3]
+    assert users.shown().keys() == users.SHOWN.keys()
+    assert [len(examples.training()), len(examples.notebook())] == [2, 3]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """The table of the slowest modules is right."""
 
-from tests.timing import Times, busy_s, module_lines
+from tests.support.timing import Times, busy_s, module_lines
 
 STAT = "cpu  100 20 30 4000 500 6 7 0 0 0\ncpu0 1 2 3 4 5 6 7 0 0 0\n"
 

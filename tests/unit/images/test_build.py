@@ -173,13 +173,7 @@ def test_series_of_the_dockerfile_is_the_one_that_is_rendered_for() -> None:
     assert "ARG SLURM_SERIES=26.05\n" in (SLURM / "Dockerfile").read_text()
 
 
-def test_accounts_have_the_ids_that_pods_run_as() -> None:
-    setup = (SLURM / "setup" / "10-accounts.sh").read_text()
-    for line in ("account slurm 64030 ", "account munge 401 ", "account slurmrestd 402 ", "account mysql 403 "):
-        assert line in setup
-
-
-def test_file_that_vanishes_while_it_is_read_is_an_error_without_a_stack_trace(
+def test_file_that_vanishes_while_read_is_an_error_without_a_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def vanish(_name: str) -> Path:

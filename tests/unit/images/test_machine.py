@@ -42,7 +42,7 @@ def test_what_only_the_machine_itself_reaches_is_named(address: str) -> None:
     assert find_unreachable(found) == [f'Acquire::http::Proxy "{address}";']
 
 
-def test_uv_asks_the_indexes_that_pip_asks_and_trusts_what_the_root_trusts() -> None:
+def test_uv_uses_pips_indexes_and_trusts_what_the_root_trusts() -> None:
     pip = "[global]\nindex-url = https://a.test/simple\nextra-index-url = https://b.test\n  https://c.test\ntrusted-host = c.test\n"
     assert tomllib.loads(uv_settings(pip)) == {
         "system-certs": True,

@@ -26,7 +26,7 @@ def settings(listing: str) -> dict[str, str]:
     return dict(parser["global"])
 
 
-def test_how_to_reach_packages_is_carried_and_this_machines_own_paths_are_not() -> None:
+def test_package_settings_are_carried_but_not_this_machines_paths() -> None:
     assert settings(LISTING) == {
         "timeout": "180",
         "index-url": "https://env.example/simple",

@@ -87,7 +87,7 @@ def test_a_registry_that_does_not_answer_is_named(tmp_path: Path) -> None:
         registries.push(tmp_path / "x.tar", "127.0.0.1:9/slipway/x:1", Console(quiet=True), plain_http=True)
 
 
-def test_record_in_a_folder_that_is_not_there_is_refused_before_anything_is_built(tmp_path: Path) -> None:
+def test_record_in_a_missing_folder_is_refused_before_anything_is_built(tmp_path: Path) -> None:
     record = tmp_path / "dist" / "images.json"
     done = CliRunner().invoke(app, ["push", "127.0.0.1:9/team", "--record", str(record)], terminal_width=400)
     assert done.exit_code == 1

@@ -38,7 +38,7 @@ def test_version_2_is_one_hierarchy() -> None:
     assert cgroups.missing_controllers(found, "cpuset cpu io pids\n") == ["memory"]
 
 
-def test_nodes_mounts_are_bound_from_its_own_folder_and_marked_when_complete() -> None:
+def test_nodes_mounts_come_from_its_folder_and_are_marked_when_complete() -> None:
     paths = find_paths(Path("/a tree"), {"HOME": "/root"})
     lines = mounts.render_script(WORKERS[0], paths).splitlines()
     assert lines[0] == "mount --make-rshared /"
@@ -96,7 +96,7 @@ def test_kernel_settings_are_only_raised(current: dict[str, int], raised: dict[s
     assert tunables.plan_raise(current) == raised
 
 
-def test_machine_gets_its_own_settings_back_however_often_they_were_raised(tmp_path: Path) -> None:
+def test_machine_gets_its_settings_back_however_often_they_were_raised(tmp_path: Path) -> None:
     proc, file = tmp_path / "proc", tmp_path / "saved.json"
     for name, value in {**dict.fromkeys(tunables.RAISED, 1), **dict.fromkeys(tunables.TOUCHED_BY_KUBELET, 7)}.items():
         (proc / name).parent.mkdir(parents=True, exist_ok=True)

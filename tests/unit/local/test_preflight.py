@@ -115,7 +115,7 @@ def test_available_memory_is_read() -> None:
         pytest.param(False, "", True, True, id="another's, which is being made"),
     ],
 )
-def test_owner_is_another_checkout_only_while_somebody_can_use_its_cluster(
+def test_owner_is_another_checkout_only_while_its_cluster_is_usable(
     mine: bool, runs: str, works: bool, is_other: bool, tmp_path: Path
 ) -> None:
     paths = replace(find_paths(tmp_path / "mine"), runtime=tmp_path)

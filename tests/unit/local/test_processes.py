@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from local import processes
 from local.commands import wait_until
 from local.processes import Identity, Program, Record, parse_record, parse_stat, plan_start
-from tests.patience import patience
+from tests.support.patience import patience
 
 BOOT = "0f0e"
 REST = " ".join(["0"] * 17)

@@ -65,7 +65,7 @@ def test_every_child_is_told_the_local_clusters_kubeconfig_and_context(children:
     assert not any("push" in each for each in children)
 
 
-def test_a_cluster_of_ones_own_is_named_by_context_and_builds_nothing_here(children: list[list[str]]) -> None:
+def test_own_cluster_is_named_by_context_and_builds_nothing_here(children: list[list[str]]) -> None:
     quick("--context", "prod", "--stack", "cluster")
     talking = options_of(children)
     assert [each[3] for each in children] == [each[3] for each in talking] == ["up", "check", "ssh"]
@@ -181,7 +181,7 @@ sys.exit(1)
 """
 
 
-def test_programs_are_built_beside_the_images_and_the_cluster_waits_for_them(tree: Path) -> None:
+def test_programs_are_built_beside_the_images_and_before_the_cluster(tree: Path) -> None:
     (tree / "local" / "__main__.py").write_text(FAKE.format(BUILDS))
     quickstart.prepare()
     assert (tree / "made").exists()

@@ -186,7 +186,7 @@ def test_unpacked_image_gets_this_machines_files_once(tmp_path: Path) -> None:
     assert rootfs.add_files(image, {**files, "etc/pip.conf": "c\n"})
 
 
-def test_certificates_are_trusted_by_the_next_run_where_one_was_killed_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_certificates_are_trusted_by_the_run_after_a_killed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trusted: list[list[str]] = []
 
     def killed(_: list[str]) -> None:

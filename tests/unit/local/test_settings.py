@@ -15,7 +15,7 @@ def ssh(folder: Path, script: str) -> list[str]:
     return [str(program), "--"]
 
 
-def test_settings_get_into_the_root_by_sudo_and_new_certificates_are_trusted(tmp_path: Path) -> None:
+def test_settings_reach_the_root_by_sudo_and_new_certificates_are_trusted(tmp_path: Path) -> None:
     folder = tmp_path
     session = ssh(folder, f'echo "${{@: -1}}" > {folder}/asked; tar --extract --directory={folder}')
     is_done, said = send_settings(session, SETTINGS)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import patience
-from tests.unit.root.programs import HERE, PLANTED, ROOT, TARGETS, build, fuzz, run
+from tests.support.patience import patience
+from tests.support.root.programs import HERE, PLANTED, ROOT, TARGETS, build, fuzz, run
 
 PROGRAMS = sorted({each.name.removesuffix("_test.c") for each in HERE.glob("*_test.c")} - {PLANTED})
 FOUND = {

@@ -159,7 +159,7 @@ def test_failure_that_drains_no_node_is_alike_on_all_machines() -> None:
     assert seen_on(NEW, before, following(before, FAILED, "full", AT, "node", True)).failure == Failure(AT, "full", machine=NEW, seen=AT)
 
 
-def test_instance_has_the_kubernetes_node_and_its_boot_and_is_empty_for_none() -> None:
+def test_instance_has_the_kubernetes_node_and_its_boot_or_is_empty() -> None:
     assert (read_instance(OLD), read_instance(instance("", "b-1")), read_instance("i-0abc")) == (("m-1", "b-1"), ("", ""), ("i-0abc", ""))
 
 

@@ -18,7 +18,7 @@ import pytest
 from slurm import web
 from slurm.listen import Bounds, InThread, Listener
 from slurm.turns import Turns
-from tests.patience import patience
+from tests.support.patience import patience
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 DEADLINE_S = 10

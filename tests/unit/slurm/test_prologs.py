@@ -4,7 +4,7 @@ import pytest
 
 from configs.render import health_checks
 from slurm.prologs import CHECKS, GPU_JOBS, longest_s
-from tests.unit.configs.stacks import cluster
+from tests.support.configs.stacks import cluster
 
 CONTAIN = {"PrologFlags": "Alloc,Contain"}
 OURS = CONTAIN | {"Prolog[0]": CHECKS, "Prolog[1]": GPU_JOBS, "PrologEpilogTimeout": "65534"}

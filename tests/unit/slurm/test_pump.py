@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from names import variables
 from slurm import logs
 from slurm.pump import LONGEST, Lines, Pump, make_line
-from tests.patience import patience
+from tests.support.patience import patience
 
 PROJECT = Path(__file__).parents[3]
 PUMP = [sys.executable, "-EsB", "-m", "slurm.pump"]
@@ -158,7 +158,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return lines
 
 
-def test_pump_in_a_thread_serves_each_start_of_a_daemon_and_loses_no_last_line(written: list[str]) -> None:
+def test_pump_in_a_thread_serves_each_daemon_start_and_loses_no_last_line(written: list[str]) -> None:
     log = Pump("slurmd")
     for words in ("one", "two"):
         subprocess.run(["sh", "-c", f"echo {words}; printf end-of-{words}"], stdout=log.fd, stderr=log.fd, check=True)

@@ -96,5 +96,5 @@ def test_fault_of_gpus_that_ends_as_slurmctld_ends_reasons_is_read_back() -> Non
     assert written(f"{gpus('fan : Not responding')} : Not responding") == gpus("fan : Not responding")
 
 
-def test_words_for_people_keep_their_letters_and_lose_what_a_terminal_obeys() -> None:
+def test_text_for_people_keeps_letters_and_loses_terminal_escapes() -> None:
     assert printable("\x1b[2JL\u00fcfter\r\n \u202edefekt\x9b") == "[2JL\u00fcfter defekt"

@@ -14,7 +14,7 @@ from slurm.states import (
     may_be_removed,
     node_state,
 )
-from tests.unit.slurm.law import Law, every_state
+from tests.support.law import Law, every_state
 
 
 @pytest.mark.parametrize(

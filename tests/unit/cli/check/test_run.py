@@ -64,7 +64,7 @@ def test_rows_tell_what_works_and_nothing_is_left(login: Login, tmp_path: Path) 
     assert not left(tmp_path)
 
 
-def test_words_that_refuse_a_job_are_in_its_row_even_if_they_look_like_ours(login: Login, tmp_path: Path) -> None:
+def test_refusal_of_a_job_is_in_its_row_even_if_it_resembles_our_output(login: Login, tmp_path: Path) -> None:
     program(tmp_path / "bin", "sbatch", "echo 'no job|9 for you' >&2; exit 1")
     row = by_title(check(login, 5))["hello on cpu"]
     assert (row.passed, row.said) == (False, "no job|9 for you")

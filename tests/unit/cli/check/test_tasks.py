@@ -34,7 +34,7 @@ def titles(rows: Sequence[Row]) -> dict[str, bool | None]:
     return {row.title: row.passed for row in rows}
 
 
-def test_each_set_is_checked_once_in_the_default_partition_where_it_is_there() -> None:
+def test_each_set_is_checked_once_preferably_in_the_default_partition() -> None:
     found = {each.name: (each.partition, [node.name for node in each.nodes], each.gpus, each.others) for each in facts().node_sets}
     assert found == {
         "cpu": ("main", ["cpu-0", "cpu-1"], 0, ("gpu-0",)),
@@ -88,7 +88,7 @@ def test_nccl_runs_on_all_gpus_of_a_node_where_the_root_has_its_tests() -> None:
     assert "--gpus=4" in nccl.options
 
 
-def test_instances_of_mig_are_counted_together_and_have_no_links_to_measure() -> None:
+def test_mig_instances_are_counted_together_and_have_no_links_to_measure() -> None:
     answer = ANSWER.replace("tool|gcc", "tool|all_reduce_perf\ntool|gcc").replace("gpu:h100:4", "gpu:h100_3g.40gb:4,gpu:h100_1g.10gb:8")
     tasks, _ = plan(facts(answer))
     assert [task.asked for task in tasks if task.name == "gpus-gpu"] == [11]

@@ -55,7 +55,7 @@ def test_node_is_out_of_service_when_no_job_could_start_there(state: str, is_awa
     assert nodes(row(state=state))[0].is_away is is_away
 
 
-def test_nodes_that_are_out_of_service_are_told_with_reason_machine_and_their_jobs() -> None:
+def test_nodes_out_of_service_are_shown_with_reason_machine_and_jobs() -> None:
     why = "slipway: check disk: /tmp has 12 MiB free : Not responding"
     found = nodes(row(), row("gpu-1", "mixed+cloud+drain", Reason=why, User="slurm(64030)"))
     pods = [{"metadata": {"name": "gpu-1"}, "spec": {"nodeName": "worker-7"}}]
@@ -92,7 +92,7 @@ def job(number: str, state: str = "PENDING", partition: str = "main", reason: st
     return {"JobArrayID": number, "State": state, "Partition": partition, "Reason": reason, "SubmitTime": submitted}
 
 
-def test_queue_counts_the_tasks_that_wait_and_the_partitions_that_they_wait_for() -> None:
+def test_queue_counts_waiting_tasks_and_their_partitions() -> None:
     jobs = [
         job("1", "RUNNING"),
         job("2_[4-9%2]", submitted="90"),

@@ -52,7 +52,7 @@ def test_queue_tells_who_waits_longest_and_why() -> None:
     assert "BeginTime" not in said
 
 
-def test_nodes_out_of_service_are_told_with_reason_and_age_and_the_rest_is_counted() -> None:
+def test_nodes_out_of_service_are_shown_with_reason_and_age() -> None:
     away = tuple(
         Away(f"gpu-{at}", "DOWN+CLOUD", at == 0, "its fan is loud", "ann", int(NOW) - 300, "worker-1", ("administrator", "cordon"))
         for at in range(23)

@@ -6,7 +6,7 @@ import pytest
 from moto import mock_aws
 
 from controllers.ec2 import steps
-from tests.patience import patience
+from tests.support.patience import patience
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from configs.models.topology import PRESETS
 from controllers.ec2.client import MOST_IDS, Ec2, Ec2Refused
 from controllers.ec2.places import plan_labels
 from controllers.runtime.structs import KUBE_NODES
-from tests.unit.controllers.ec2.site import site
+from tests.support.controllers.ec2.site import site
 
 pytestmark = pytest.mark.anyio
 NODES = ("nn-1", "nn-2", "nn-3")

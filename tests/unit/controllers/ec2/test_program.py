@@ -13,8 +13,8 @@ import pytest
 from controllers.ec2.settings import read_settings
 from controllers.runtime.environment import SettingsError
 from controllers.runtime.structs import KUBE_NODES
-from tests.fakes.kubernetes import FakeKubernetes
-from tests.patience import patience
+from tests.support.fakes.kubernetes import FakeKubernetes
+from tests.support.patience import patience
 
 pytestmark = pytest.mark.anyio
 WHOLE = {"SLIPWAY_CLUSTER": "dev", "SLIPWAY_NAMESPACE": "slurm", "AWS_REGION": "eu-west-1", "SLIPWAY_TOKEN": "/token"}

@@ -1,8 +1,6 @@
 """The program asks EC2 (moto) about machines, and their Kubernetes nodes get what it says. Without an answer, nothing changes."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -13,36 +11,12 @@ from controllers.ec2.source import Source
 from controllers.runtime.structs import KUBE_NODES
 from names import writers
 from slurm.causes import EC2_INSTANCE, EC2_MAINTENANCE, EC2_RETIREMENT, EC2_SYSTEM
-from tests.fakes.requests import Failure
-from tests.unit.controllers.ec2.site import NOW, REGION, Site, over_the_network, site
+from tests.support.controllers.ec2.site import NOW, REGION, Site, over_the_network, site
+from tests.support.fakes.requests import Failure
+from tests.unit.controllers.ec2.answers import CREDENTIALS, other_ec2, refusal
 
 pytestmark = pytest.mark.anyio
 REBOOT = ("system-reboot", "scheduled reboot")
-CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN")
-
-
-@asynccontextmanager
-async def other_ec2(monkeypatch: pytest.MonkeyPatch, answer: bytes) -> AsyncGenerator[Ec2]:
-    """An EC2 that gives every request this answer, byte for byte, as no account does on demand; empty: it hangs up."""
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(answer)
-        await writer.drain()
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-    for name in CREDENTIALS:
-        monkeypatch.setenv(name, "test")
-    yield Ec2(REGION)
-    server.close()
-
-
-def refusal(status: str, code: str, message: str) -> bytes:
-    """As EC2 words it. Source: Amazon EC2 API reference, "Error codes"."""
-    body = f"<?xml version='1.0'?><Response><Errors><Error><Code>{code}</Code><Message>{message}</Message></Error></Errors></Response>"
-    return f"HTTP/1.1 {status}\r\nContent-Type: text/xml\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode()
 
 
 async def test_event_is_told_and_taken_back(tmp_path: Path) -> None:
@@ -178,7 +152,7 @@ async def test_refused_write_is_tried_again(tmp_path: Path) -> None:
         assert made.told(0) == {EC2_MAINTENANCE: ("True", "SystemReboot")}
 
 
-async def test_machine_that_is_replaced_while_ec2_answers_gets_nothing_of_the_old_one(tmp_path: Path) -> None:
+async def test_machine_replaced_while_ec2_answers_inherits_nothing(tmp_path: Path) -> None:
     async with site(tmp_path) as (made, instances):
         made.amazon.schedule(instances[0], REBOOT)
         await made.look()

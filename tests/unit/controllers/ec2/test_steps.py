@@ -10,11 +10,11 @@ from controllers.ec2.client import Ec2
 from controllers.ec2.steps import Steps
 from controllers.runtime.errors import ApiError
 from controllers.runtime.structs import CONFIG_MAPS, KUBE_NODES
-from tests.fakes.clock import eventually
-from tests.fakes.requests import Failure
-from tests.patience import patience
-from tests.unit.controllers.ec2.site import TOKEN, Site, over_the_network, site
-from tests.unit.controllers.ec2.test_source import other_ec2, refusal
+from tests.support.controllers.ec2.site import TOKEN, Site, over_the_network, site
+from tests.support.fakes.clock import eventually
+from tests.support.fakes.requests import Failure
+from tests.support.patience import patience
+from tests.unit.controllers.ec2.answers import other_ec2, refusal
 
 pytestmark = pytest.mark.anyio
 RECORDS = ("slurm", "dev-ec2-requests")

@@ -16,8 +16,8 @@ from controllers.runtime.structs import KUBE_NODES, PODS
 from slurm.causes import EC2_MAINTENANCE, EC2_SYSTEM
 from slurm.check_results import CheckResult, with_result
 from slurm.reasons import MAINTENANCE, REMEDY
-from tests.fakes.kubernetes import FakeKubernetes
-from tests.unit.controllers.ec2.site import NOW, REGION, Amazon, Site
+from tests.support.controllers.ec2.site import NOW, REGION, Amazon, Site
+from tests.support.fakes.kubernetes import FakeKubernetes
 from tests.unit.controllers.nodeset.memory_cluster import READY, Cluster
 from tests.unit.controllers.nodeset.test_repaired import SINCE, fail
 
@@ -89,7 +89,7 @@ async def test_event_of_a_busy_machine_drains_it_and_leaves_its_job_alone(both: 
 POLICY = {"steps": ["ReplaceMachine"], "waitSeconds": 60, "machines": "EC2"}
 
 
-async def test_impaired_machine_is_replaced_after_its_job_and_the_new_one_has_a_clean_record(both: Both) -> None:
+async def test_impaired_machine_is_replaced_after_its_job_with_a_clean_record(both: Both) -> None:
     slurm, amazon = both.cluster.slurm, both.ec2.amazon
     both.cluster.declare(nodes=1, replicas=1, machineCauses=RULES, remedies=POLICY)
     await both.rounds(4)
@@ -128,7 +128,7 @@ async def test_machine_is_rebooted_once_and_returns_with_its_check(both: Both) -
     assert (slurm.words["gpu-0"], amazon.reboots) == ({"IDLE", "CLOUD"}, [both.instance])
 
 
-async def test_ec2_program_that_is_away_is_asked_again_and_the_node_stays_drained(both: Both) -> None:
+async def test_absent_ec2_program_is_asked_again_and_the_node_stays_drained(both: Both) -> None:
     world = both.cluster.process.world
     there, world.ec2 = world.ec2, Ec2Program("http://127.0.0.1:9/steps", both.ec2.settings.token)
     both.cluster.declare(nodes=1, replicas=1, healthChecks=["disk"], remedies=POLICY)

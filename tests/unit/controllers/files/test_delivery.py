@@ -14,9 +14,9 @@ from controllers.runtime.informer import Informer
 from controllers.runtime.structs import CONFIG_MAPS, PODS, ConfigMap, ObjectMeta
 from controllers.runtime.writer import Writer
 from names import annotations
-from tests.fakes.clock import eventually
-from tests.fakes.kubernetes import FakeKubernetes
-from tests.fakes.requests import Failure
+from tests.support.fakes.clock import eventually
+from tests.support.fakes.kubernetes import FakeKubernetes
+from tests.support.fakes.requests import Failure
 
 POD = ("slurm", "dev-slurmctld-0")
 CONFIG = ("slurm", "dev-slurm-config")
@@ -91,7 +91,7 @@ async def test_changed_files_are_told_at_once_and_once_more(server: FakeKubernet
 
 
 @pytest.mark.anyio
-async def test_controller_that_is_killed_between_the_words_is_followed_by_one_that_says_the_second(server: FakeKubernetes) -> None:
+async def test_second_signal_is_sent_if_the_controller_dies_after_the_first(server: FakeKubernetes) -> None:
     async with process(server, twice_after_s=3600):
         await eventually(lambda: said(server) == f"{version(server)}.1")
     async with process(server):

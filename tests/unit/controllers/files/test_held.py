@@ -17,8 +17,8 @@ from names import conditions
 from programs.config_sync import report as sidecar
 from slurm.files import content_hash
 from slurm.hostlists import expand
-from tests.fakes.clock import FakeClock, eventually
-from tests.fakes.kubernetes import FakeKubernetes
+from tests.support.fakes.clock import FakeClock, eventually
+from tests.support.fakes.kubernetes import FakeKubernetes
 
 POD = ("slurm", "dev-slurmctld-0")
 CONFIG = ("slurm", "dev-slurm-config")

@@ -34,8 +34,8 @@ from names import annotations, conditions, ports
 from programs.config_sync.report import Desk
 from programs.config_sync.report import Report as SidecarsReport
 from slurm.files import content_hash
-from tests.fakes.clock import eventually
-from tests.fakes.kubernetes import FakeKubernetes
+from tests.support.fakes.clock import eventually
+from tests.support.fakes.kubernetes import FakeKubernetes
 
 POD = ("slurm", "dev-slurmctld-0")
 CONFIG = ("slurm", "dev-slurm-config")
@@ -74,7 +74,7 @@ def test_long_words_keep_their_remedy_and_fit_an_event() -> None:
     assert message.endswith("deploy it again")
 
 
-def test_condition_keeps_the_time_of_its_status_and_names_the_files_in_the_same_write() -> None:
+def test_condition_keeps_its_transition_time_and_names_the_files() -> None:
     live = Verdict("b", "Live", "all")
     other = build_status(pod(Verdict("a", "Live", "all")), live, NEW)
     assert other["metadata"]["annotations"] == {annotations.FILES_HASH: "b"}
@@ -220,7 +220,7 @@ async def test_metrics_say_since_when_slurmctld_has_its_keys(server: FakeKuberne
 
 
 @pytest.mark.anyio
-async def test_nodes_that_keep_their_size_are_told_as_they_come_and_go_and_outlive_a_silent_sidecar(
+async def test_list_of_nodes_that_keep_their_size_survives_a_silent_sidecar(
     server: FakeKubernetes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "_SOON_S", 0.02)

@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 from controllers.guard import fields
 from controllers.guard.record import Path
 from names import writers
-from tests.unit.controllers.guard.examples import EDIT, UP, manager, service
+from tests.support.controllers.guard.examples import EDIT, UP, manager, service
 
 KEYS = some.sampled_from(["a", "b", "spec", "metadata", "status", "labels", "0"])
 VALUES = some.recursive(

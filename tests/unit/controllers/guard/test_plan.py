@@ -10,7 +10,7 @@ from controllers.guard.plan import Change, Fights, Marks
 from controllers.guard.record import Declared, ManagedEntry, Path, RecordMeta
 from controllers.runtime.structs import ObjectMeta
 from names import annotations, labels
-from tests.unit.controllers.guard.examples import EDIT, UP, files, manager, service
+from tests.support.controllers.guard.examples import EDIT, UP, files, manager, service
 
 LATER = "2026-11-23T05:00:00Z"
 PORT: Path = ("spec", "ports", 1, "port")
@@ -150,7 +150,7 @@ def test_manifest_bears_the_marks_and_the_version_that_was_looked_at() -> None:
     assert declared.manifest["metadata"]["labels"] == {"a": "declared"}
 
 
-def test_missing_object_is_made_without_a_version_and_without_empty_annotations() -> None:
+def test_missing_object_is_created_without_version_or_empty_annotations() -> None:
     declared = Declared(files(annotations={"pulumi.com/skipAwait": "true"}), ())
     made = plan.plan_manifest(declared, None, Marks("slipway"), {})
     assert made is not None

@@ -9,7 +9,7 @@ import pytest
 
 from controllers.guard.record import KINDS, Declared, read_record
 from names import annotations
-from tests.unit.controllers.guard.examples import entry, files, secret
+from tests.support.controllers.guard.examples import entry, files, secret
 
 NAME = ("ConfigMap", "files")
 KEY = "ConfigMap.files"

@@ -3,7 +3,7 @@
 import pytest
 
 from controllers.guard.reports import build_event
-from tests.unit.controllers.guard.examples import service
+from tests.support.controllers.guard.examples import service
 
 
 def test_event_is_about_the_object_as_it_was() -> None:

@@ -22,10 +22,10 @@ from controllers.slurm.snapshot import Poller
 from controllers.slurm.structs import Job, Jobs, Node, Nodes, Number, Reservation, Reservations
 from names import annotations
 from slurm.reasons import BEFORE_JOBS, NOT_RESPONDING, is_drain_of_a_pod
-from tests.fakes.clock import eventually
-from tests.fakes.kubernetes import FakeKubernetes
-from tests.fakes.requests import Failure
-from tests.patience import patience
+from tests.support.fakes.clock import eventually
+from tests.support.fakes.kubernetes import FakeKubernetes
+from tests.support.fakes.requests import Failure
+from tests.support.patience import patience
 
 KEY: Key = ("slurm", "gpu")
 READY = [{"type": "Ready", "status": "True"}]

@@ -6,7 +6,7 @@ import pytest
 
 from controllers.nodeset.structs import NODESETS
 from controllers.runtime.errors import ApiError
-from tests.fakes.requests import Failure, Request
+from tests.support.fakes.requests import Failure, Request
 from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster, disks
 
 

@@ -9,7 +9,7 @@ from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.structs import UpdateStrategy
 from controllers.runtime.structs import PODS
 from slurm.reasons import SCALE_IN
-from tests.fakes.requests import Failure, Request
+from tests.support.fakes.requests import Failure, Request
 from tests.unit.controllers.nodeset.examples import IDLE, look, node, nodeset, pod
 from tests.unit.controllers.nodeset.memory_cluster import Cluster
 

@@ -13,8 +13,8 @@ from names import variables
 from slurm.causes import Kind
 from slurm.check_results import CheckResult, Failure, Request, following, read_requests, read_results, with_result
 from slurm.reasons import REMEDY
-from tests.fakes.kubernetes import FakeKubernetes
-from tests.fakes.requests import Failure as Break
+from tests.support.fakes.kubernetes import FakeKubernetes
+from tests.support.fakes.requests import Failure as Break
 from tests.unit.controllers.nodeset.memory_cluster import Cluster
 from tests.unit.controllers.nodeset.test_killed import KILL_POINTS, killed_at
 from tests.unit.controllers.nodeset.test_repaired import FULL, SINCE, condition, fail, repaired, uids

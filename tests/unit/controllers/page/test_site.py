@@ -11,11 +11,10 @@ from controllers.nodeset.structs import SLURM_NODES
 from controllers.page.settings import read_settings
 from controllers.page.site import is_own_name
 from controllers.runtime.environment import SettingsError
-from tests.fakes.requests import Request
-from tests.patience import patience
-from tests.unit.controllers.page.examples import job_row, node_row, slurm_node
-from tests.unit.controllers.page.served import serving
-from tests.unit.test_rights import used
+from tests.support.controllers.page.examples import job_row, node_row, slurm_node
+from tests.support.controllers.page.served import serving
+from tests.support.fakes.requests import Request, used
+from tests.support.patience import patience
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from controllers.nodeset.structs import SlurmNode
 from controllers.page.history import EVERY_S, MOST, dump, load, with_point
 from controllers.page.snapshot import MOST_JOBS, MOST_NODES, Reading, Readings, build, jobs_of, read_jobs, read_nodes, state_of
-from tests.unit.controllers.page.examples import NOW, day, job_row, node_row, slurm_node
+from tests.support.controllers.page.examples import NOW, day, job_row, node_row, slurm_node
 
 OPEN = frozenset[str]()
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from controllers.runtime.api import Api, connect
-from tests.fakes.kubernetes import FakeKubernetes
+from tests.support.fakes.kubernetes import FakeKubernetes
 
 
 @pytest.fixture

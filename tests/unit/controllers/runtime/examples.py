@@ -1,6 +1,6 @@
 """Objects for the tests of the runtime."""
 
-from tests.fakes.objects import Manifest
+from tests.support.fakes.objects import Manifest
 
 
 def pod(name: str, namespace: str = "slurm", labels: dict[str, str] | None = None, node: str = "", phase: str = "Pending") -> Manifest:

@@ -11,9 +11,9 @@ from lightkube.config.models import User
 from controllers.runtime.api import Api, WatchEvent, connect
 from controllers.runtime.errors import ApiError, Conflict, Gone, NotFound, Refused, Unreachable, Unreadable
 from controllers.runtime.structs import CONFIG_MAPS, KUBE_NODES, PODS, ConfigMap, Resource
-from tests.fakes.kubernetes import FakeKubernetes
-from tests.fakes.requests import Failure
-from tests.patience import patience
+from tests.support.fakes.kubernetes import FakeKubernetes
+from tests.support.fakes.requests import Failure
+from tests.support.patience import patience
 from tests.unit.controllers.runtime.examples import config_map, pod
 
 pytestmark = pytest.mark.anyio

@@ -6,7 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from controllers.runtime.expectations import Expectations
 from controllers.runtime.structs import ObjectMeta, PartialObject
-from tests.fakes.clock import FakeClock
+from tests.support.fakes.clock import FakeClock
 
 LATER = "2024-01-01T00:00:00Z"
 

@@ -1,72 +1,24 @@
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 
 from controllers.runtime.api import Api
 from controllers.runtime.informer import Informer, Pace
 from controllers.runtime.structs import PODS, Pod, Resource
-from tests.fakes.clock import FakeClock, eventually
-from tests.fakes.kubernetes import FakeKubernetes
-from tests.fakes.objects import Fault
-from tests.fakes.requests import Failure
-from tests.patience import patience
+from tests.support.fakes.clock import FakeClock, eventually
+from tests.support.fakes.kubernetes import FakeKubernetes
+from tests.support.fakes.objects import Fault
+from tests.support.fakes.requests import Failure
+from tests.support.patience import patience
 from tests.unit.controllers.runtime.examples import pod
+from tests.unit.controllers.runtime.watched import QUICK, Watched, agrees
 
 pytestmark = pytest.mark.anyio
-
-
-QUICK = Pace(page_size=2, backoff_base_s=0.001, backoff_most_s=0.01)
-
-
-class Watched:
-    """An informer of pods and what its handler heard: `+name`, `~name`, `-name`."""
-
-    def __init__(self, api: Api, pace: Pace = QUICK, **options: Any) -> None:
-        self.heard: list[str] = []
-        self.informer = Informer(api, PODS, pace=pace, **options)
-        self.informer.on_change(self._hear)
-
-    def _hear(self, old: Pod | None, new: Pod | None) -> None:
-        one = new or old
-        assert one is not None
-        self.heard.append(("~" if old and new else "+" if new else "-") + one.metadata.name)
-
-    @property
-    def names(self) -> set[str]:
-        return {item.metadata.name for item in self.informer.store.values()}
-
-    @asynccontextmanager
-    async def running(self) -> AsyncGenerator["Watched"]:
-        task = asyncio.create_task(self.informer.run())
-        try:
-            yield self
-            assert not task.done()
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
 
 
 def node_of(item: Pod) -> list[str]:
     """An index."""
     return [item.spec.node_name] if item.spec.node_name else []
-
-
-def phase_of(item: Pod) -> list[str]:
-    """Another."""
-    return [item.status.phase]
-
-
-def agrees(watched: Watched, server: FakeKubernetes) -> Callable[[], bool]:
-    """That the copy is what the server has."""
-
-    def versions() -> bool:
-        held = {item.metadata.key: item.metadata.resource_version for item in watched.informer.store.values()}
-        return held == {key: server.get(PODS, key)["metadata"]["resourceVersion"] for key in server.keys(PODS)}
-
-    return versions
 
 
 async def test_list_in_pages_then_watch(server: FakeKubernetes, api: Api) -> None:
@@ -244,9 +196,7 @@ async def test_error_in_a_handler_ends_the_informer(server: FakeKubernetes, api:
 
 
 @pytest.mark.parametrize("listed", [True, False], ids=["listed", "watched"])
-async def test_object_that_cannot_be_decoded_is_told_of_once_until_it_is_good_or_gone(
-    server: FakeKubernetes, api: Api, listed: bool
-) -> None:
+async def test_undecodable_object_is_reported_once_until_it_is_good_or_gone(server: FakeKubernetes, api: Api, listed: bool) -> None:
     watched = Watched(api)
     told: list[str] = []
     watched.informer.on_unread(lambda unread: told.append(f"{unread.metadata.name}: {unread.fault}"))

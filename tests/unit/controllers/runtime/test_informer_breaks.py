@@ -8,12 +8,12 @@ import pytest
 
 from controllers.runtime.api import Api
 from controllers.runtime.structs import PODS
-from tests.fakes.clock import eventually, settle
-from tests.fakes.kubernetes import FakeKubernetes
-from tests.fakes.objects import Fault
-from tests.fakes.requests import Failure
+from tests.support.fakes.clock import eventually, settle
+from tests.support.fakes.kubernetes import FakeKubernetes
+from tests.support.fakes.objects import Fault
+from tests.support.fakes.requests import Failure
 from tests.unit.controllers.runtime.examples import pod
-from tests.unit.controllers.runtime.test_informer import Watched, agrees, phase_of
+from tests.unit.controllers.runtime.watched import Watched, agrees, phase_of
 
 pytestmark = pytest.mark.anyio
 

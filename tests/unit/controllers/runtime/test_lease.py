@@ -9,10 +9,10 @@ from controllers.runtime.api import Api, connect
 from controllers.runtime.holders import has_ended
 from controllers.runtime.lease import Election, LeaseLost, Terms
 from controllers.runtime.structs import LEASES, PODS, Lease
-from tests.fakes.clock import FakeClock, eventually
-from tests.fakes.kubernetes import FakeKubernetes
-from tests.fakes.requests import Failure, Request
-from tests.patience import patience
+from tests.support.fakes.clock import FakeClock, eventually
+from tests.support.fakes.kubernetes import FakeKubernetes
+from tests.support.fakes.requests import Failure, Request
+from tests.support.patience import patience
 
 pytestmark = pytest.mark.anyio
 

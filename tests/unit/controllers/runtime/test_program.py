@@ -9,8 +9,8 @@ from controllers.runtime import program
 from controllers.runtime.api import Api
 from controllers.runtime.lease import Election, Terms
 from controllers.runtime.structs import LEASES
-from tests.fakes.clock import FakeClock, eventually, settle
-from tests.fakes.kubernetes import FakeKubernetes
+from tests.support.fakes.clock import FakeClock, eventually, settle
+from tests.support.fakes.kubernetes import FakeKubernetes
 
 pytestmark = pytest.mark.anyio
 
@@ -144,7 +144,7 @@ async def test_work_that_does_not_stop_keeps_the_lease(server: FakeKubernetes, a
     release.set()
 
 
-async def test_process_that_stands_by_runs_its_informers_only_and_can_be_stopped(server: FakeKubernetes, api: Api) -> None:
+async def test_standby_process_runs_only_its_informers_and_can_be_stopped(server: FakeKubernetes, api: Api) -> None:
     steps = Steps()
     stop = asyncio.Event()
     await Election(api, KEY, "other").acquire()

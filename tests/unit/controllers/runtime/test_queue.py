@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from controllers.runtime.clock import Clock
 from controllers.runtime.queue import WorkQueue
-from tests.fakes.clock import FakeClock, settle
+from tests.support.fakes.clock import FakeClock, settle
 
 KEYS = st.sampled_from("abcd")
 

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter
 
 from controllers.runtime import serve
-from tests.patience import patience
+from tests.support.patience import patience
 
 pytestmark = pytest.mark.anyio
 

@@ -10,9 +10,9 @@ from controllers.runtime.api import Api
 from controllers.runtime.errors import ApiError, Conflict, NotFound, Refused, Unreachable
 from controllers.runtime.structs import CONFIG_MAPS, PODS
 from controllers.runtime.writer import Deletion, NotLeading, NotTried, Patch, TokenBucket, Writer
-from tests.fakes.clock import FakeClock, eventually
-from tests.fakes.kubernetes import FakeKubernetes
-from tests.fakes.requests import Failure
+from tests.support.fakes.clock import FakeClock, eventually
+from tests.support.fakes.kubernetes import FakeKubernetes
+from tests.support.fakes.requests import Failure
 from tests.unit.controllers.runtime.examples import config_map, pod
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from controllers.slurm.client import SlurmClient
 from controllers.slurm.tokens import TokenSource
-from tests.patience import patience
-from tests.unit.controllers.slurm.fake_rest import FakeRest
+from tests.support.controllers.slurm.fake_rest import FakeRest
+from tests.support.patience import patience
 
 
 @pytest.fixture

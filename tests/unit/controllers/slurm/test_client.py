@@ -9,8 +9,8 @@ from prometheus_client import REGISTRY
 
 from controllers.slurm.client import SlurmClient, SlurmError, SlurmRefused, SlurmUnauthorized, SlurmUnreachable
 from controllers.slurm.metrics import request_name
-from tests.patience import patience
-from tests.unit.controllers.slurm.fake_rest import FAULT, NODE, NODES, FakeRest
+from tests.support.controllers.slurm.fake_rest import FAULT, NODE, NODES, FakeRest
+from tests.support.patience import patience
 
 
 @pytest.mark.anyio
@@ -132,7 +132,7 @@ async def test_server_that_cannot_requeue_is_said(client: SlurmClient, rest: Fak
 
 
 @pytest.mark.anyio
-async def test_reading_survives_a_restart_of_slurmrestd_and_a_change_is_not_made_twice(client: SlurmClient, rest: FakeRest) -> None:
+async def test_reads_survive_a_slurmrestd_restart_and_writes_are_not_repeated(client: SlurmClient, rest: FakeRest) -> None:
     await client.nodes()
     cuts = 2
 

@@ -8,9 +8,9 @@ import pytest
 from controllers.slurm.client import SlurmClient, SlurmUnreachable
 from controllers.slurm.snapshot import Poller
 from controllers.slurm.structs import Jobs
-from tests.fakes.clock import eventually
-from tests.patience import patience
-from tests.unit.controllers.slurm.fake_rest import JOB, JOBS, NODE, NODES, FakeRest
+from tests.support.controllers.slurm.fake_rest import JOB, JOBS, NODE, NODES, FakeRest
+from tests.support.fakes.clock import eventually
+from tests.support.patience import patience
 
 
 @pytest.mark.anyio
@@ -100,7 +100,7 @@ async def test_jobs_are_asked_for_while_somebody_wants_them(client: SlurmClient,
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(("what", "said"), [("cut", "slurmrestd at"), ("", "answered 500")], ids=["cut", "500"])
-async def test_nodes_are_known_without_the_list_of_jobs_which_is_asked_for_again(
+async def test_nodes_are_known_without_the_job_list_which_is_requested_again(
     client: SlurmClient, rest: FakeRest, what: str, said: str
 ) -> None:
     now = 1000.0
@@ -125,7 +125,7 @@ async def test_nodes_are_known_without_the_list_of_jobs_which_is_asked_for_again
 
 
 @pytest.mark.anyio
-async def test_list_of_jobs_that_takes_long_holds_up_no_reading_of_nodes_and_is_the_only_one(client: SlurmClient, rest: FakeRest) -> None:
+async def test_slow_job_list_delays_no_reading_of_nodes_and_runs_alone(client: SlurmClient, rest: FakeRest) -> None:
     """As with 50,000 waiting jobs: the nodes stay fresh, and slurmctld is not asked for a second list meanwhile."""
     poller = Poller(client, time.monotonic, jobs_wait_s=0.05)
     rest.answers["jobs/"] = (200, {**JOBS, "jobs": [JOB]})
@@ -157,7 +157,7 @@ async def test_list_of_jobs_takes_one_part_in_sixty_of_the_time(client: SlurmCli
 
 
 @pytest.mark.anyio
-async def test_everything_is_asked_for_before_something_is_done_and_after_a_while(client: SlurmClient, rest: FakeRest) -> None:
+async def test_full_lists_are_requested_before_an_action_and_periodically(client: SlurmClient, rest: FakeRest) -> None:
     now = 1000.0
     changed: list[frozenset[str]] = []
     poller = Poller(client, lambda: now, changed.append, wants_jobs=lambda: False)

@@ -4,8 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from programs.account_sync.fields import ASSOCIATION, QOS, Field, plain
-from programs.account_sync.plan import MARK, ROOT, Account, Association, Change, Member, Qos, State, Usage
+from programs.account_sync.plan import MARK, NORMAL, ROOT, Account, Association, Change, Member, Qos, State, Usage
 from programs.account_sync.slurm import Refused, Slurm, SlurmError
+
+NOTHING = State(
+    {ROOT: Account("", is_ours=False)}, {(ROOT, ROOT): Association({}, is_ours=False)}, {NORMAL: Qos("Normal QOS default")}, {ROOT: ROOT}
+)
 
 
 class Killed(BaseException):

@@ -8,14 +8,11 @@ from hypothesis import strategies as st
 
 from programs.account_sync.plan import MARK, NORMAL, ROOT, Account, Association, Change, Member, Qos, State, Usage, plan_accounts
 from programs.account_sync.run import RETRY_S, Reporter, converge
-from tests.unit.programs.account_sync.fake import FakeSlurm, Killed
+from tests.unit.programs.account_sync.fake import NOTHING, FakeSlurm, Killed
 
 ACCOUNTS = ("a", "b", "c", "d", "e")
 USERS = ("u", "v", "w", "x")
 QOS_NAMES = ("high", "low", NORMAL)
-NOTHING = State(
-    {ROOT: Account("", is_ours=False)}, {(ROOT, ROOT): Association({}, is_ours=False)}, {NORMAL: Qos("Normal QOS default")}, {ROOT: ROOT}
-)
 
 LIMITS = st.fixed_dictionaries(
     {},
@@ -193,7 +190,7 @@ def test_nobody_leaves_an_account_whose_group_is_unknown() -> None:
     assert plan_accounts(wanted, present, Usage(frozenset(), frozenset())).changes == ()
 
 
-def test_closed_member_stays_while_a_job_of_the_account_has_a_user_without_a_name() -> None:
+def test_closed_member_stays_while_a_nameless_user_has_a_job_there() -> None:
     """Who has left the directory is a number to squeue."""
     accounts = {**NOTHING.accounts, "a": Account(description="a", organization="a")}
     present = replace(NOTHING, accounts=accounts, members={("a", "u"): Association({"MaxSubmitJobs": "0"})})

@@ -11,8 +11,7 @@ from programs.account_sync import run
 from programs.account_sync.plan import Account, Association, Change, State
 from programs.account_sync.run import EARLY_S, PERIOD_S, RETRY_S, Reporter, converge, tick
 from programs.account_sync.slurm import SlurmError, command
-from tests.unit.programs.account_sync.fake import FakeSlurm
-from tests.unit.programs.account_sync.test_plan import NOTHING
+from tests.unit.programs.account_sync.fake import NOTHING, FakeSlurm
 
 WANTED = State({"a": Account()}, {("a", "u"): Association()}, {}, {"u": "a"})
 
@@ -90,7 +89,7 @@ def test_users_have_accounts_seconds_after_slurmctld_is_there() -> None:
     assert ("a", "u") in slurm.state.members
 
 
-def test_what_jobs_have_is_looked_at_again_soon_and_done_is_said_once_it_went() -> None:
+def test_removal_waits_for_jobs_and_done_is_said_once_all_is_removed() -> None:
     said: list[str] = []
     reporter = Reporter(said.append)
     slurm = FakeSlurm(NOTHING)

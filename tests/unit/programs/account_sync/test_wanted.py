@@ -62,7 +62,7 @@ def test_people_of_a_directory_are_found_and_never_taken_for_gone() -> None:
         pytest.param({"defaultAccount": "guests", "people": ["carol"], "directory": False}, "dan, gone", id="with-the-directory"),
     ],
 )
-def test_people_of_a_directory_leave_the_default_account_with_it_or_with_the_directory(spec: dict[str, Any], leave: str) -> None:
+def test_people_leave_the_default_account_with_it_or_with_the_directory(spec: dict[str, Any], leave: str) -> None:
     people = ("carol", "dan", "gone")
     members = {("guests", user): Association() for user in people}
     present = State({"guests": Account()}, members, {}, dict.fromkeys(people, "guests"))

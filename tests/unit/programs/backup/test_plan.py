@@ -163,7 +163,7 @@ def test_dump_is_whole_by_its_last_line(last: str, whole: bool) -> None:
     assert is_whole_dump(last) == whole
 
 
-def test_file_that_is_gone_by_now_is_no_fault_and_one_that_cannot_be_read_is() -> None:
+def test_vanished_file_is_no_fault_and_an_unreadable_one_is() -> None:
     gone = [
         "tar: job.1: File removed before we read it",
         "tar: x: Warning: Cannot stat: No such file or directory",

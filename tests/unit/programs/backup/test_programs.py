@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from programs.backup.plan import name_of
-from tests.log_lines import as_words
-from tests.patience import patience
+from tests.support.log_lines import as_words
+from tests.support.patience import patience
 
 PROJECT = Path(__file__).parents[4]
 FUTURE = "2099-01-01T00-00-00Z"
@@ -166,7 +166,7 @@ def test_unreadable_folder_loses_nothing_and_its_job_fails(folder: Path) -> None
     assert set(names) <= set(backups(folder, "database"))
 
 
-def test_state_is_backed_up_beside_a_backup_of_the_future_and_can_be_restored(folder: Path) -> None:
+def test_state_is_backed_up_beside_a_future_backup_and_can_be_restored(folder: Path) -> None:
     write_state(folder)
     (folder / "disk/state/hash.1").mkdir()
     (folder / "disk/state/hash.1/script").write_text("srun hostname")
@@ -229,7 +229,7 @@ def test_state_that_is_there_is_left_alone(folder: Path) -> None:
     assert (done.returncode, log_of(done)) == (0, "state-restore: slurmctld's state is there; nothing to restore\n")
 
 
-def test_folders_of_a_state_without_files_are_kept_beside_the_restored_one(folder: Path) -> None:
+def test_folders_of_a_state_without_files_are_kept_beside_the_restored(folder: Path) -> None:
     write_state(folder)
     assert run(folder, STATE).returncode == 0
     for file in (folder / "disk/state").iterdir():

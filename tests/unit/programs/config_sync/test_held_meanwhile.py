@@ -11,7 +11,7 @@ from programs.config_sync import copies, report, slurm, slurmds
 from programs.config_sync.slurmds import Slurmd
 from slurm.commands import SlurmError
 from slurm.states import node_state
-from tests.unit.programs.config_sync.test_held import BUSY, DRAINED, IDLE, OFF, Site
+from tests.unit.programs.config_sync.held_site import BUSY, DRAINED, IDLE, OFF, Site
 
 CONF = "ClusterName=t\nNodeName=a-[0-2] CPUs={} {}\nPartitionName=b Nodes=ALL\n"
 SILENT = "DOWN+CLOUD+NOT_RESPONDING"
@@ -89,7 +89,7 @@ def test_message_names_few_of_many_nodes(site: Site) -> None:
     assert len(site.desk.report.message) < 300
 
 
-def test_copy_has_the_kept_lines_of_both_files_and_all_else_as_it_is_offered(site: Site) -> None:
+def test_copy_has_the_kept_lines_of_both_files_and_the_rest_as_offered(site: Site) -> None:
     (site.claim / "conf.start/gres.conf").write_text("NodeName=a-[0-2] Name=gpu File=/dev/nvidia0\n")
     (site.claim / "new/cgroup.conf").write_text("x\n")
     (site.claim / "conf.start/slurm.conf").write_text("GresTypes=gpu\n" + CONF.format(1, "Gres=gpu:1"))
@@ -129,7 +129,7 @@ def test_another_size_still_is_the_one_that_counts(held: Site) -> None:
     assert held.cpus() == {"a-0": "3", "a-1": "1", "a-2": "1"}
 
 
-def test_node_that_has_its_size_already_keeps_it_when_the_version_is_taken_back(held: Site) -> None:
+def test_node_that_has_its_size_keeps_it_when_the_version_is_withdrawn(held: Site) -> None:
     held.states["a-0"] = DRAINED
     held.look()
     held.attempt()
@@ -200,7 +200,7 @@ def test_refused_files_are_not_tried_at_each_look_for_free_nodes(held: Site) -> 
     assert [held.look(2) for _ in range(5)] == [None] * 5
 
 
-def test_files_that_slurmctld_refuses_leave_nodes_as_they_are_and_mended_ones_count(held: Site) -> None:
+def test_files_refused_by_slurmctld_change_no_node_and_mended_ones_count(held: Site) -> None:
     held.offer(3, "Nonsense=1\n")
     held.outcome = slurm.Refused("no Nonsense")
     held.attempt()

@@ -249,7 +249,7 @@ def test_gres_conf(old: dict[str, str], new: dict[str, str], merged: dict[str, s
     assert merge(old, new, frozenset({"a"})) == {**merged, **({SLURM_CONF: new[SLURM_CONF]} if SLURM_CONF in new else {})}
 
 
-def test_ten_thousand_nodes_that_keep_their_lines_by_turns_are_two_ranges_a_file() -> None:
+def test_ten_thousand_alternating_nodes_make_two_ranges_per_file() -> None:
     nodes = frozenset(f"a-{ordinal}" for ordinal in range(0, 10_000, 2))
     old, new = (
         {SLURM_CONF: f"NodeName=a-[0-9999] CPUs={n} Gres=gpu:{n}\n", GRES_CONF: f"NodeName=a-[0-9999] Name=gpu Count={n}\n"} for n in (1, 2)

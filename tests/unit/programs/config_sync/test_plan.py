@@ -16,7 +16,7 @@ from programs.config_sync.plan import (
     some,
 )
 from slurm.states import node_state
-from tests.unit.slurm.law import Law, every_state
+from tests.support.law import Law, every_state
 
 CONF = """ClusterName=t
  nodename = gpu-[0-3] State=CLOUD

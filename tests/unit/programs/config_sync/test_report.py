@@ -10,7 +10,7 @@ import pytest
 
 from programs.config_sync.report import LIVE, Desk, Report, find_keys
 from slurm.files import content_hash
-from tests.patience import patience
+from tests.support.patience import patience
 
 
 def test_latest_report_is_given_and_nothing_else() -> None:

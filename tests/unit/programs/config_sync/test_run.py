@@ -29,7 +29,7 @@ def files(claim: Path) -> list[str]:
     return sorted(each.name if each.name in known else "copy" for each in claim.iterdir() if each.name != "new")
 
 
-def test_files_that_slurmctld_took_stay_beside_those_before_until_slurmds_have_them(claim: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_taken_by_slurmctld_stay_beside_older_ones_for_slurmds(claim: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reconfigure(monkeypatch, None)
     take_over(claim / "new")
     assert (claim / "conf/slurm.conf").read_text() == "new"
@@ -110,7 +110,7 @@ def test_refusal_is_noted_until_slurmctld_takes_the_files(claim: Path, monkeypat
         assert words in note.read_text() if words else not note.exists(), outcome
 
 
-def test_slurmctld_that_goes_back_before_the_copy_is_named_keeps_its_files(claim: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slurmctld_that_reverts_before_the_copy_is_named_keeps_its_files(claim: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It was started again at the worst moment. A name that leads nowhere would have it take the ConfigMap's files, unjudged."""
 
     def restart(path: Path) -> None:

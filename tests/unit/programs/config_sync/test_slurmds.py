@@ -54,7 +54,7 @@ def test_slurmd_that_answers_without_a_new_start_is_behind(found: Slurmd, before
     assert behind(found, before) == (["gpu-0"] if is_behind else [])
 
 
-def test_slurmds_that_have_the_files_are_not_waited_for_again_when_others_are_told_again() -> None:
+def test_slurmds_with_the_files_are_not_awaited_if_others_are_told_again() -> None:
     told = note_done({"a": slurmd(1001), "b": slurmd(900)}, Told(AT, {"a": 900, "b": 900}))
     told = tell_again({"a": slurmd(1001), "b": slurmd(900)}, told, AT + 20)
     assert find_behind({"a": slurmd(None), "b": slurmd(None)}, told) == ["b"]
@@ -62,7 +62,7 @@ def test_slurmds_that_have_the_files_are_not_waited_for_again_when_others_are_to
     assert find_behind(found, note_done(found, told)) == []
 
 
-def test_slurmd_that_starts_twice_within_a_second_has_the_files_after_the_next_word() -> None:
+def test_slurmd_started_twice_in_a_second_is_done_after_the_next_signal() -> None:
     """Slurm tells whole seconds: both starts look the same."""
     found = {"a": slurmd(1000)}
     told = note_done(found, Told(AT, {"a": 1000}))
@@ -101,7 +101,7 @@ def test_looks_become_rare() -> None:
     assert [look_after_s(age) for age in (0, 11, 100)] == [0.25, 2, 15]
 
 
-def test_starts_are_seconds_and_missing_for_slurmds_that_have_not_registered() -> None:
+def test_starts_are_seconds_and_missing_for_unregistered_slurmds() -> None:
     text = "NodeName=a State=IDLE BootTime=5 SlurmdStartTime=7 Comment=SlurmdStartTime=9\nNodeName=b State=IDLE SlurmdStartTime=None X=1\n"
     assert read_starts(text) == {"a": 7}
     with pytest.raises(AnswerError, match="seconds"):
@@ -217,7 +217,7 @@ def test_files_over_which_slurmds_end_are_given_back(lab: Lab) -> None:
     assert lab.sync.attempt(copies.CLAIM / "new") is None
 
 
-def test_given_back_files_get_a_second_chance_once_all_lost_slurmds_answer(lab: Lab) -> None:
+def test_withdrawn_files_are_tried_again_once_all_lost_slurmds_answer(lab: Lab) -> None:
     lost(lab)
     lab.look()
     files = lab.look(AGAIN_S).files

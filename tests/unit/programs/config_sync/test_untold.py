@@ -156,7 +156,7 @@ class Slurm:
         pytest.param({"is_running": False}, {}, "left", id="waits"),
     ],
 )
-def test_job_that_no_node_knows_starts_again_or_ends_and_all_else_is_left_alone(
+def test_job_unknown_to_all_nodes_restarts_or_ends_and_others_are_left(
     changes: dict[str, Any], around: dict[str, Any], outcome: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = Slurm([dataclasses.replace(LOST, **changes)], monkeypatch)
@@ -177,7 +177,7 @@ def test_task_is_named_so_that_no_other_task_of_its_array_is_meant(monkeypatch: 
     assert made.jobs["7_1"] == works
 
 
-def test_job_is_left_to_its_prologs_for_as_long_as_they_may_take_since_it_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_is_left_to_its_prologs_for_their_timeout_since_it_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Slurm([LOST], monkeypatch)
     made.config |= {"Prolog[0]": "/shared/mine.sh", "PrologTimeout": "300"}
     made.looks(300 + SLACK_S - 10)
@@ -247,7 +247,7 @@ JOBS = st.lists(
 
 
 @given(jobs=JOBS, kills=st.lists(st.integers(0, 6), max_size=3))
-def test_killed_at_any_write_each_lost_job_starts_again_once_and_keeps_its_own_right(jobs: list[Job], kills: list[int]) -> None:
+def test_lost_jobs_restart_once_at_any_kill_and_keep_their_requeue_flag(jobs: list[Job], kills: list[int]) -> None:
     before = [dataclasses.replace(job, id=str(number), number=str(number)) for number, job in enumerate(jobs)]
     with pytest.MonkeyPatch.context() as monkeypatch:
         made = Slurm(before, monkeypatch)

@@ -7,9 +7,7 @@ import pytest
 from programs.database import client, run
 
 
-def test_file_with_the_password_is_for_its_user_alone_and_the_password_may_be_any_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_password_file_is_private_and_the_password_may_be_any_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "PASSWORD", tmp_path / "password")
     monkeypatch.setattr(run.os, "geteuid", lambda: 64030)
     (tmp_path / "password").write_bytes(b"s\xe9same\n")

@@ -1,7 +1,7 @@
 """Entries as a directory gives them, for tests."""
 
 from programs.ldap_sync.entries import Entry
-from tests.unit.configs.stacks import KEY
+from tests.support.configs.stacks import KEY
 
 PEOPLE = "ou=people,dc=example,dc=test"
 GROUPS = "ou=groups,dc=example,dc=test"

@@ -3,7 +3,7 @@
 import pytest
 
 from programs.ldap_sync.accounts import Accounts, Configured, Group, User, merge, removal_fault
-from tests.unit.configs.stacks import KEY
+from tests.support.configs.stacks import KEY
 from tests.unit.programs.ldap_sync.people import OTHER_KEY
 
 CONFIGURED = Configured(

@@ -10,7 +10,7 @@ from programs.ldap_sync.accounts import Accounts, Configured, Group, User, is_na
 from programs.ldap_sync.entries import Entry, Found, Rules, read_accounts
 from slurm.people import MOST_ID, RESERVED
 from slurm.public_keys import key_fault
-from tests.unit.configs.stacks import KEY
+from tests.support.configs.stacks import KEY
 from tests.unit.programs.ldap_sync.people import GROUPS, OTHER_KEY, PEOPLE, person, team
 
 RULES = Rules(

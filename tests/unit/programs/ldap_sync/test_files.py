@@ -7,7 +7,7 @@ import pytest
 
 from programs.ldap_sync.accounts import Accounts, Configured, Merged, User, merge
 from programs.ldap_sync.files import Folder, read_folder
-from tests.unit.configs.stacks import KEY
+from tests.support.configs.stacks import KEY
 from tests.unit.programs.ldap_sync.people import OTHER_KEY
 
 NAMES = ("passwd", "group", "shadow")
@@ -86,7 +86,7 @@ def test_removed_user_loses_the_keys_first_and_a_new_one_gets_them_last(tmp_path
 
 
 @pytest.mark.parametrize("at", range(14))
-def test_killed_at_any_step_every_file_is_whole_and_the_next_start_ends_it(tmp_path: Path, at: int) -> None:
+def test_every_file_is_whole_whenever_killed_and_the_next_start_finishes(tmp_path: Path, at: int) -> None:
     (tmp_path / "whole").mkdir()
     count = len(steps(tmp_path / "whole"))
     assert count == 13  # one range for all; the last case is not killed

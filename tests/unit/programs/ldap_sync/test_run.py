@@ -11,7 +11,7 @@ from programs.ldap_sync.accounts import Configured
 from programs.ldap_sync.entries import Entry, Rules
 from programs.ldap_sync.files import Folder
 from programs.ldap_sync.run import Keeper, pause_s
-from tests.unit.configs.stacks import KEY
+from tests.support.configs.stacks import KEY
 from tests.unit.programs.ldap_sync.people import person, team
 
 ALICE = Configured(

@@ -10,7 +10,7 @@ import pytest
 
 from programs.login import quota
 from programs.login.quota import Figures, Mount, Quota
-from tests.patience import patience
+from tests.support.patience import patience
 
 _HEAD = """\
 Disk quotas for user #10001 (uid 10001):
@@ -111,9 +111,7 @@ def test_server_is_asked_for_the_mount_of_home(tmp_path: Path, monkeypatch: pyte
     assert not (tmp_path / "silent").exists()
 
 
-def test_silent_server_holds_one_login_up_for_the_deadline_and_the_next_ones_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_silent_server_delays_one_login_by_the_deadline_and_no_later_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tool's child keeps the pipe open, as a process that hangs on a mount and cannot be killed does."""
     put_tool(tmp_path, monkeypatch, f"touch {tmp_path}/asked; read never <{tmp_path}/fifo & echo $! >{tmp_path}/child; wait")
     os.mkfifo(tmp_path / "fifo")

@@ -12,7 +12,7 @@ import pytest
 
 from programs.login import limits, run, state
 from slurm.commands import SlurmError
-from tests.patience import patience
+from tests.support.patience import patience
 
 ROOT = Path(__file__).parents[4]
 _AS_LOGIN = """

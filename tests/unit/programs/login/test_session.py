@@ -10,7 +10,7 @@ import pytest
 
 from programs.login import session
 from programs.login.session import Session
-from tests.log_lines import as_words
+from tests.support.log_lines import as_words
 
 USER = pwd.getpwuid(os.geteuid()).pw_name
 UID = os.geteuid()
@@ -42,7 +42,7 @@ def test_session_joins_its_users_group_with_the_limits_of_now(node: Path) -> Non
 
 
 @pytest.mark.parametrize("limits", [None, "tasks=\n", "tasks=many\n"], ids=["gone", "empty", "words"])
-def test_unreadable_limits_are_small_for_a_first_session_and_stay_for_others(
+def test_unreadable_limits_are_small_at_first_and_stay_for_later_sessions(
     node: Path, limits: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (node / "settings/limits").unlink()
@@ -59,7 +59,7 @@ def test_unreadable_limits_are_small_for_a_first_session_and_stay_for_others(
     assert as_words((node / "log").read_text()).count(f"slipway-login-session: {USER}: cannot read") == 2
 
 
-def test_banner_and_state_are_shown_and_broken_state_costs_neither_banner_nor_login(node: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_banner_and_state_are_shown_and_broken_state_costs_no_login(node: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (node / "settings/banner").write_text("Welcome\n")
     session.main()
     assert capsys.readouterr().out == "Welcome\n"

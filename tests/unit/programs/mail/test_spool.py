@@ -65,7 +65,7 @@ def test_only_what_the_relay_refuses_for_good_is_dropped(codes: list[int], fate:
     assert plan_fate(codes) is fate
 
 
-def test_pauses_grow_to_five_minutes_and_a_mail_is_given_up_after_three_days() -> None:
+def test_pauses_grow_to_five_minutes_and_mail_is_dropped_after_three_days() -> None:
     assert [pause_s(failures) for failures in (1, 2, 3, 8, 1000)] == [5, 10, 20, 300, 300]
     assert not is_too_old(0, LIFE_S)
     assert is_too_old(0, LIFE_S + 1)

@@ -163,7 +163,7 @@ _JOBS = st.lists(st.builds(Job, st.just(""), _NODES, _ENDS, is_batch=st.booleans
 
 @settings(max_examples=200)
 @given(_JOBS, st.lists(st.tuples(st.integers(0, 4000), st.integers(-1, 4)), max_size=12), st.booleans())
-def test_no_job_is_warned_twice_or_requeued_undeclared_whenever_the_program_is_killed(
+def test_no_job_is_warned_twice_or_requeued_undeclared_whenever_killed(
     jobs: list[Job], rounds: list[tuple[int, int]], is_deleted: bool
 ) -> None:
     listed = {str(number): replace(job, id=str(number)) for number, job in enumerate(jobs)}

@@ -12,8 +12,8 @@ from programs.metrics.run import Collector
 from programs.metrics.settings import Settings
 from programs.node_checks.collect import STATUS
 from slurm.commands import SlurmError
-from tests.unit.programs.metrics.recorded import of
-from tests.unit.programs.metrics.test_run import Slurm
+from tests.support.programs.metrics.recorded import of
+from tests.unit.programs.metrics.fake import Slurm
 
 
 @contextmanager

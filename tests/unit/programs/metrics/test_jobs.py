@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from programs.metrics.jobs import Ended, Waits, ended_runs, job_metrics, read_jobs
 from programs.metrics.text import render
 from slurm.scontrol import AnswerError
-from tests.unit.programs.metrics.recorded import NOW, job, of, samples
+from tests.support.programs.metrics.recorded import NOW, job, of, samples
 
 
 def page(*lines: str, accounts: int = 100) -> str:

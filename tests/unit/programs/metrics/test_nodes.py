@@ -9,7 +9,7 @@ from programs.metrics.nodes import node_metrics, node_set_of
 from programs.metrics.settings import Checks
 from programs.metrics.text import render
 from slurm.scontrol import AnswerError
-from tests.unit.programs.metrics.recorded import NOW, node, of
+from tests.support.programs.metrics.recorded import NOW, node, of
 
 CHECKS: Checks = {"gpu": {"disk": "job", "gpu": "job"}}
 

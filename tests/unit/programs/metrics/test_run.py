@@ -18,37 +18,11 @@ from programs.munged.keys import WAITS
 from slurm.commands import SlurmError
 from slurm.ended import LATE_S, LONGEST_PAUSE_S, LOOK_BACK_S, pause_s
 from slurm.listen import InThread
-from tests.patience import patience
-from tests.unit.programs.metrics.recorded import NOW, job, node, of, samples
+from tests.support.patience import patience
+from tests.support.programs.metrics.recorded import job, node, of, samples
+from tests.unit.programs.metrics.fake import Slurm
 
 SETTINGS = Settings(accounting=True, accounts=2, checks={"gpu": {"disk": "job"}})
-
-
-class Slurm:
-    """A Slurm of recorded answers by command, and the time."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self.answers: dict[str, str | Exception] = {
-            "scontrol": node("gpu-0", "MIXED+CLOUD", (2, 2), (1, 4)),
-            "squeue": job(),
-            "sacct": "",
-        }
-        self.asked: list[tuple[str, ...]] = []
-
-    def ask(self, *command: str) -> str:
-        self.asked.append(command)
-        self.now += 2
-        answer = self.answers[command[0]]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    def clock(self) -> float:
-        return self.now
-
-    def wall(self) -> float:
-        return NOW + self.now
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from programs.metrics.text import OTHER, Bounded, Family, Histogram, largest, render
-from tests.unit.programs.metrics.recorded import samples
+from tests.support.programs.metrics.recorded import samples
 
 
 @given(st.dictionaries(st.text(st.characters(exclude_characters="\r", exclude_categories=("Cs",)), min_size=1), st.integers(0, 10**12)))

@@ -9,7 +9,7 @@ from programs.metrics.text import render
 from programs.metrics.usage import FIELDS, Usage, command, read_ended
 from slurm.ended import LOOK_BACK_S
 from slurm.scontrol import AnswerError
-from tests.unit.programs.metrics.recorded import NOW, of
+from tests.support.programs.metrics.recorded import NOW, of
 
 
 def line(number: str = "1", account: str = "ml", state: str = "COMPLETED", seconds: int = 10, end: int = NOW) -> str:

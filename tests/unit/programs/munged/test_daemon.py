@@ -14,7 +14,7 @@ from names import ports
 from programs.munged import daemon, keys
 from programs.munged.daemon import Munged, dial
 from programs.munged.plan import Dial, Step
-from tests.patience import patience
+from tests.support.patience import patience
 
 
 @pytest.fixture
@@ -58,9 +58,7 @@ def put_key(folder: Path, key: str) -> None:
     (folder / "other").replace(folder / "SECRET")
 
 
-def test_other_key_waits_while_slurmctld_listens_and_is_taken_when_it_is_silent(
-    folder: Path, port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_new_key_waits_while_slurmctld_listens_and_is_taken_when_silent(folder: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [Dial.ANSWERED]
     monkeypatch.setattr(daemon, "dial", lambda _: answers[0])  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     said: list[str] = []

@@ -6,7 +6,7 @@ import pytest
 
 from programs.nfs_server.run import Homes, make_folders
 from programs.nfs_server.settings import Folder
-from tests.log_lines import as_words
+from tests.support.log_lines import as_words
 
 USER = 10001
 PASSWD = f"alice:x:{USER}:{USER}::/home/alice:/bin/bash\n"

@@ -36,7 +36,7 @@ def test_node_counts_while_a_check_holds_it(state: str, reason: str, noted: str,
     assert held_by_checks({"gpu-0": node}, AT) == ({"gpu-0"} if is_held else set())
 
 
-def test_node_that_a_check_has_reserved_counts_although_its_state_does_not_say_so_yet() -> None:
+def test_node_reserved_by_a_check_counts_before_its_state_shows_it() -> None:
     nodes = {name: Node(name, node_state(["IDLE"])) for name in ("gpu-0", "gpu-1")}
     assert held_by_checks(nodes, AT, {"gpu-0", "gone-7"}) == {"gpu-0"}
 

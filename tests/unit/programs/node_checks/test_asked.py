@@ -26,9 +26,9 @@ from slurm.check_results import (
 from slurm.reasons import REMEDY
 from slurm.scontrol import Node
 from slurm.states import node_state
-from tests.unit.programs.node_checks import test_groups as groups
-from tests.unit.programs.node_checks.fake import FakeSlurm, Killed
-from tests.unit.programs.node_checks.test_run import AT, FINDINGS, spec
+from tests.support.programs.node_checks.fake import FakeSlurm, Killed
+from tests.unit.programs.node_checks import group_runs as groups
+from tests.unit.programs.node_checks.runs import AT, FINDINGS, spec
 
 ASKED = Request("i-1", AT)
 DRAINED = Node("n-0", node_state(frozenset({"IDLE", "DRAIN"})), REMEDY, "slurm", ("main",))

@@ -14,7 +14,7 @@ import pytest
 from programs.node_checks import beside
 from programs.node_checks.beside import by_state, could_not_run, due, is_news, read_answer, run_checks
 from programs.node_checks.collect_plan import read_report
-from tests.patience import patience
+from tests.support.patience import patience
 from tests.unit.programs.node_checks.vendors import wait_until
 
 SLURM, ALICE = 64030, 10001

@@ -14,7 +14,7 @@ from slurm.commands import SlurmError
 from slurm.retelling import RENEW_AFTER_S, RENEW_EVERY_S
 from slurm.scontrol import Node
 from slurm.states import node_state
-from tests.unit.programs.node_checks.fake import FakeSlurm
+from tests.support.programs.node_checks.fake import FakeSlurm
 
 AT, EARLIER = "2026-01-02T03:04:05Z", "2026-01-01T00:00:00Z"
 GONE = Failure(EARLIER, "/home is not mounted")
@@ -163,7 +163,7 @@ def test_failure_beside_a_job_is_noted_and_the_controller_drains(context: str) -
     assert slurm.remarks == {}
 
 
-def test_checks_hold_no_more_nodes_of_a_set_than_they_may_and_jobs_start_on_the_others() -> None:
+def test_checks_hold_their_maximum_of_nodes_and_jobs_start_on_the_others() -> None:
     names = [f"gpu-{at}" for at in range(6)]
     disk = with_result("", "disk", FAILS) or ""
     others = [node("gpu-9", "IDLE", "DRAIN", extra=disk), node("cpu-0", "IDLE", "DRAIN", extra=disk)]
@@ -202,7 +202,7 @@ def test_node_that_slurm_does_not_know_is_nobodys() -> None:
     assert (slurm.log, slurm.remarks) == ([], {})
 
 
-def test_results_told_again_get_a_younger_time_together_and_not_at_each_look() -> None:
+def test_repeated_results_are_renewed_together_and_not_at_each_look() -> None:
     now = [0.0]
     slurm = slurm_of(*(node(f"gpu-{at}", extra=noted(CheckResult(PASSED, EARLIER))) for at in range(3)))
     collector = Collector(slurm, lambda _: None, lambda: now[0], lambda: f"2026-01-02T03:{int(now[0]) // 60:02}:{int(now[0]) % 60:02}Z")
@@ -346,7 +346,7 @@ def test_reports_are_taken_in_rounds(contexts: list[str], rounds: list[list[str]
     assert [len(names) if isinstance(expected, int) else names for names, expected in zip(taken, rounds, strict=True)] == rounds
 
 
-def test_node_that_slurm_refuses_tells_again_and_the_others_of_its_round_are_noted() -> None:
+def test_node_refused_by_slurm_reports_again_and_its_round_is_noted() -> None:
     slurm, said = slurm_of(*(node(f"gpu-{at}", "MIXED") for at in range(3))), list[str]()
     slurm.refuses = {"gpu-1"}
     batch = [(report(name, FAILED, "prolog", name, most=3), Answer()) for name in slurm.known]
@@ -359,7 +359,7 @@ def test_node_that_slurm_refuses_tells_again_and_the_others_of_its_round_are_not
     assert sum("Invalid node name specified" in line for line in said) == 1
 
 
-def test_storm_of_prologs_comments_on_some_jobs_before_the_answers_and_on_all_after_them() -> None:
+def test_storm_of_prologs_comments_on_some_jobs_first_and_on_all_later() -> None:
     slurm = slurm_of(*(node(f"gpu-{at}", "MIXED") for at in range(40)))
     collector = Collector(slurm, lambda _: None, lambda: 0)
     collector.take([report(name, FAILED, "prolog", name, most=40) for name in slurm.known])

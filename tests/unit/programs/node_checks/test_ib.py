@@ -18,7 +18,7 @@ from programs.node_checks.meeting import Line
 from programs.node_checks.plan import UNKNOWN, Outcome
 from programs.node_checks.slurm import read_outcome
 from programs.node_checks.vendor import CannotRunError
-from tests.patience import patience
+from tests.support.patience import patience
 from tests.unit.programs.node_checks import recorded_vendors as recorded
 from tests.unit.programs.node_checks.vendors import answer, run_check, stand_in
 

@@ -13,7 +13,7 @@ from programs.node_checks import clock, command, disk, gpu, memory, mounts, mpi,
 from programs.node_checks.kinds import KINDS
 from programs.node_checks.plan import FAILED, PASSED, PREEMPTED, SKIPPED, UNKNOWN, Outcome
 from programs.node_checks.slurm import read_outcome
-from tests.patience import patience
+from tests.support.patience import patience
 from tests.unit.programs.node_checks.vendors import answer, run_check, stand_in
 
 ROOMY = disk.Filesystem("/", 9000, 20000, False)

@@ -15,7 +15,7 @@ from slurm.check_results import FAILED, LAUNCH, PASSED, UNKNOWN, failures, read_
 from slurm.commands import SlurmError
 from slurm.scontrol import Node
 from slurm.states import node_state
-from tests.unit.programs.node_checks.fake import FakeSlurm, Killed
+from tests.support.programs.node_checks.fake import FakeSlurm, Killed
 
 STARTS, FAILS, SILENT = Outcome(PASSED, "slurmd starts jobs"), Outcome(FAILED, "no job starts"), Outcome(UNKNOWN, "no answer")
 NODES = [f"gpu-{number}" for number in range(20)]
@@ -163,7 +163,7 @@ def test_user_whose_jobs_fail_has_a_node_tried_once_in_a_while() -> None:
     assert {operation for operation, _ in slurm.log} == {"reserve", "try", "release"}
 
 
-def test_node_that_was_tried_a_moment_ago_still_gives_the_jobs_of_slurms_drain_back() -> None:
+def test_node_tried_a_moment_ago_still_releases_the_jobs_of_slurms_drain() -> None:
     slurm, clock = cluster_of(STARTS), [0.0]
     launches = launches_of(slurm, clock)
     launches.look(Suspect(NODES[0]))
@@ -187,7 +187,7 @@ def test_jobs_of_a_drained_node_come_back_with_words() -> None:
     assert slurm.remarks == dict.fromkeys(("7", "8", "11"), "did not start on gpu-0: check launch: no job starts")
 
 
-def test_node_that_slurm_has_drained_gives_its_jobs_back_and_keeps_the_reason() -> None:
+def test_node_drained_by_slurm_releases_its_jobs_and_keeps_the_reason() -> None:
     slurm, clock = cluster_of(FAILS), [0.0]
     slurm.drain(NODES[0], "Prolog error")
     slurm.jobs["7"] = [held_job()]
@@ -204,7 +204,7 @@ def test_node_that_another_check_has_is_left_to_it() -> None:
     assert NODES[0] in slurm.held
 
 
-def test_job_that_a_second_report_names_comes_back_once_the_first_look_is_over() -> None:
+def test_job_in_a_second_report_is_released_after_the_first_look() -> None:
     slurm, clock = cluster_of(FAILS), [0.0]
     slurm.jobs["7"] = [held_job()]
     pauses: list[float] = []

@@ -133,7 +133,7 @@ def test_rank_0_measures_for_all_and_limits_are_in_gigabytes(output: str, least:
     assert run_check("nccl", PAIR, tmp_path, SLURM_PROCID="1").stdout == ""
 
 
-def test_pair_below_the_median_fails_and_one_pair_has_nothing_to_compare_with() -> None:
+def test_pair_below_the_median_fails_and_a_single_pair_has_no_comparison() -> None:
     slow = Measured(100, 0, unit="GB/s")
     assert judge(slow, 300, PAIR) == (FAILED, "100 GB/s, where the median is 300 GB/s")
     assert judge(slow, None, PAIR) == (UNKNOWN, "100 GB/s, and nothing to compare with: set minBusBandwidthGBs")

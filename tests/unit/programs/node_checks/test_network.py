@@ -224,7 +224,7 @@ def test_bond(
     assert network.judge([], {}, {**NETWORK, **limits}, bonded(tmp_path, aggregator, bond, **cards)) == answer
 
 
-def test_errors_grow_within_a_window_and_a_counter_that_began_again_begins_at_nothing() -> None:
+def test_errors_count_in_a_window_and_a_reset_counter_starts_at_zero() -> None:
     growth, kept = network.grown({}, [port("mlx5_0", link_downed=7)], 100, 3600)  # also soon after 1970
     assert growth == {"mlx5_0/1": {"link_downed": 0}}
     growth, kept = network.grown(kept, [port("mlx5_0", link_downed=9)], 200, 3600)

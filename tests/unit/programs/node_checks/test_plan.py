@@ -25,7 +25,7 @@ from slurm import reasons
 from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN
 from slurm.scontrol import Node
 from slurm.states import node_state
-from tests.unit.slurm.law import Law, every_state
+from tests.support.law import Law, every_state
 
 OURS = "slipway: check disk: / is read-only"
 HELD = Reservation("slipway-check-gpu-0", "gpu-0", f"slipway: check disk: {OURS}")

@@ -10,7 +10,7 @@ import pytest
 
 from programs.node_checks import processes
 from programs.node_checks.processes import Stuck
-from tests.patience import patience
+from tests.support.patience import patience
 from tests.unit.programs.node_checks.vendors import wait_until
 
 STAT = "{} ({}) {} 1 7 7 0 -1 4194304 88 0 0 0 1 0 0 0 20 0 1 0 {} 2400000 200 18446744073709551615"

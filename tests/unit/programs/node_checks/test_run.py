@@ -15,10 +15,10 @@ from programs.node_checks.settings import CheckedSet
 from slurm.check_results import FAILED, PASSED, SKIPPED, UNKNOWN, CheckResult, Failure, failures, read_results, with_result
 from slurm.scontrol import Node
 from slurm.states import node_state
-from tests.unit.programs.node_checks.fake import FakeSlurm, Killed
+from tests.support.programs.node_checks.fake import FakeSlurm, Killed
+from tests.unit.programs.node_checks.runs import AT, EARLIER, FINDINGS, spec
 
 OURS = "slipway: check disk: it was full"
-AT, EARLIER = "2026-01-02T03:04:05Z", "2026-01-01T00:00:00Z"
 WAS_FULL = with_result("", "disk", CheckResult(FAILED, EARLIER, Failure(EARLIER, "it was full"))) or ""
 STATES = {
     "idle": (frozenset({"IDLE"}), ""),
@@ -33,12 +33,6 @@ STATES = {
     "left-drained": (frozenset({"IDLE", "DRAIN", "RESERVED", "MAINTENANCE"}), OURS),
     "left-resumed": (frozenset({"IDLE", "RESERVED", "MAINTENANCE"}), ""),
 }
-FINDINGS = {
-    PASSED: Outcome(PASSED, "fine"),
-    FAILED: Outcome(FAILED, "full"),
-    UNKNOWN: Outcome(UNKNOWN, "no answer"),
-    SKIPPED: Outcome(SKIPPED, "busy"),
-}
 
 
 def cluster(states: list[str], findings: list[str]) -> FakeSlurm:
@@ -52,11 +46,6 @@ def cluster(states: list[str], findings: list[str]) -> FakeSlurm:
         if state.startswith("left"):
             slurm.held[name] = reserve("disk", Node(name, node_state(flags), OURS))
     return slurm
-
-
-def spec(size: int, max_drained: int = 100) -> Spec:
-    each = CheckedSet("n", size, 0, max_drained, {})
-    return Spec("disk", "disk", 60, 1, 600, "node", (each,), targets={f"n-{ordinal}": each for ordinal in range(size)})
 
 
 def run(slurm: FakeSlurm, size: int) -> dict[str, Outcome]:
@@ -160,7 +149,7 @@ def test_drain_by_an_administrator_during_the_check_stays(each: list[tuple[str, 
     assert all(noted(slurm, name) for name in failed), "lifted by the administrator, the node would take jobs"
 
 
-def test_node_that_no_longer_belongs_to_the_check_is_drained_again_and_let_go() -> None:
+def test_node_that_left_the_check_is_drained_again_and_released() -> None:
     slurm = cluster(["idle", "left-resumed"], [PASSED, PASSED])
     assert run(slurm, 1)["n-1"] == Outcome(UNKNOWN, "no longer in the node sets of this check", "kept drained")
     assert slurm.known["n-1"].reason == OURS
@@ -320,7 +309,7 @@ def test_failure_with_the_wish_none_is_noted_and_drains_nothing() -> None:
     assert "DRAIN" not in slurm.known["n-0"].state.flags
 
 
-def test_failure_with_the_wish_none_drains_nothing_where_it_cannot_be_noted() -> None:
+def test_failure_with_wish_none_drains_nothing_if_it_cannot_be_noted() -> None:
     slurm, outcomes = cluster(["idle"], [FAILED]), dict[str, Outcome]()
     slurm.record(["n-0"], "rack 7")
     run_all(replace(spec(1), wish="none"), slurm, outcomes.__setitem__, AT, clock=lambda: 0, pause=lambda _: None)
@@ -366,7 +355,7 @@ def notes(slurm: FakeSlurm, size: int) -> Notes:
     return Notes(spec(size), slurm, Allowance(()), AT)
 
 
-def test_results_are_noted_with_one_call_for_equal_texts_and_none_for_a_skipped_node() -> None:
+def test_equal_results_are_noted_in_one_call_and_skipped_nodes_in_none() -> None:
     slurm = cluster(["idle"] * 4, [PASSED] * 4)
     calls: list[tuple[list[str], str]] = []
     write = slurm.record

@@ -12,7 +12,7 @@ from programs.node_checks.slurm import Slurm
 from slurm.check_results import PASSED
 from slurm.scontrol import Node
 from slurm.states import node_state
-from tests.patience import patience
+from tests.support.patience import patience
 from tests.unit.programs.node_checks.vendors import wait_until
 
 IDLE = Node("gpu-0", node_state(frozenset({"IDLE"})), partitions=("main", "slipway-checks"))
@@ -32,7 +32,7 @@ def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, **does: str) -> None
         pytest.param("slipway-check-disk", ["--partition=slipway-checks"], id="beside-another-check"),
     ],
 )
-def test_check_goes_into_a_partition_of_users_only_where_its_node_has_no_job(
+def test_check_enters_a_partition_of_users_only_on_a_node_without_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: str, tried: list[str]
 ) -> None:
     refused = 'echo "srun: error: Requested nodes are busy" >&2; exit 1'
@@ -59,7 +59,7 @@ def test_check_goes_into_a_partition_of_users_only_where_its_node_has_no_job(
         pytest.param([], Outcome(UNKNOWN, "could not run: no output (exit code 1)"), id="forgotten"),
     ],
 )
-def test_job_that_ends_before_its_step_begins_is_asked_after_as_srun_says_nothing(
+def test_job_that_ends_before_its_step_is_looked_up_as_srun_is_silent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[str], outcome: Outcome
 ) -> None:
     (tmp_path / "rows").write_text("".join(f"{row}\n" for row in rows))

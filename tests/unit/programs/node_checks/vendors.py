@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from programs.node_checks.bundle import bundle
-from tests.patience import patience
+from tests.support.patience import patience
 
 CHECKS = Path(__file__).parents[4] / "programs/node_checks"
 RECORD = 'printf "%s " "$@" >"$here/words"'

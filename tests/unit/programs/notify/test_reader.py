@@ -131,7 +131,7 @@ def test_silent_slurm_is_logged_once_and_asked_for_all_since(site: Site) -> None
     ]
 
 
-def test_long_silence_is_read_in_parts_and_what_is_older_than_a_day_is_logged(site: Site) -> None:
+def test_long_outage_is_read_in_parts_and_logged_beyond_a_day(site: Site) -> None:
     site.round()
     site.round(later_s=FORGET_S + 5 * CHUNK_S)
     assert site.said[0].startswith("LOST: jobs that ended before ")

@@ -11,8 +11,8 @@ from programs.notify import post as posting
 from programs.notify.post import Outcome, post
 from programs.notify.sender import Sender, Senders
 from programs.notify.state import PAYLOAD, spool_of
-from tests.slurm.image_pods import wait_for
-from tests.slurm.webhook_service import Service, read_posts, start
+from tests.support.slurm.image_pods import wait_for
+from tests.support.slurm.webhook_service import Service, read_posts, start
 from tests.unit.programs.notify.examples import NOW
 
 MESSAGES = ('{"text": "first"}', '{"text": "second"}')

@@ -10,38 +10,7 @@ from programs.root_changes.compare import compare
 from programs.root_changes.picture import Entry, ManifestError, Picture, differences, read_manifest, shown, write_manifest
 from programs.root_changes.report import MOST_LINES, as_text, grouped, human
 from programs.root_changes.rules import is_made
-
-FILE = Entry("f", 0o644, 0, 0, 10, 1_700_000_000_123_456_789)
-FOLDER = Entry("d", 0o755, 0, 0)
-PASSWD = "root:x:0:0::/root:/bin/sh\n"
-GROUP = "root:x:0:\ntool:x:5:\n"
-
-NAMES = st.binary(min_size=1, max_size=12).filter(lambda name: b"\0" not in name and b"/" not in name)
-PATHS = st.lists(NAMES, min_size=1, max_size=3).map(b"/".join)
-ENTRIES = st.builds(
-    Entry,
-    st.sampled_from("fdl"),
-    st.sampled_from([0o644, 0o755, 0o4755]),
-    st.sampled_from([0, 5]),
-    st.just(0),
-    st.integers(0, 3),
-    st.integers(0, 2),
-    st.sampled_from(["", "aa", "bb"]),
-    st.sampled_from([b"", b"there", b"\xff\n"]),
-    st.sampled_from(["", "tool", "libc6:amd64"]),
-)
-PICTURES = st.builds(
-    Picture,
-    st.dictionaries(PATHS, ENTRIES, max_size=8),
-    st.dictionaries(st.sampled_from(["tool", "libc6:amd64", "bash"]), st.sampled_from(["1", "2"])),
-    st.just({}),
-    st.just(PASSWD),
-    st.just(GROUP),
-)
-
-
-def picture(entries: dict[bytes, Entry], packages: dict[str, str] | None = None, unfinished: dict[str, str] | None = None) -> Picture:
-    return Picture(entries, packages or {}, unfinished or {}, PASSWD, GROUP)
+from tests.unit.programs.root_changes.pictures import FILE, FOLDER, PICTURES, picture
 
 
 @given(PICTURES)
@@ -63,7 +32,7 @@ def test_root_beside_its_own_manifest_was_not_changed(made: Picture) -> None:
 
 
 @given(PICTURES, PICTURES)
-def test_every_path_that_differs_is_told_once_or_belongs_to_a_package_that_was_changed(base: Picture, now: Picture) -> None:
+def test_changed_path_is_reported_once_or_belongs_to_a_changed_package(base: Picture, now: Picture) -> None:
     changes = compare(base, now)
     assert not {*changes.added} & {*changes.changed}
     for path in {*base.entries, *now.entries}:
@@ -112,7 +81,7 @@ def test_files_of_a_changed_package_are_no_changes_of_their_own() -> None:
     assert (changes.added, changes.changed, changes.gone) == ({}, {}, {})
 
 
-def test_package_that_dpkg_was_stopped_in_is_neither_installed_nor_removed() -> None:
+def test_package_half_installed_by_dpkg_is_neither_installed_nor_removed() -> None:
     changes = compare(picture({}, {"tool": "1"}), picture({}, {}, {"tool": "half-installed"}))
     assert (changes.unfinished, changes.removed) == ({"tool": "half-installed"}, {})
 
@@ -129,7 +98,7 @@ def test_what_programs_make_by_themselves_is_nobodys_work(path: bytes, made: boo
     assert is_made(path) == made
 
 
-def test_new_folder_is_one_line_with_its_size_and_a_file_in_an_old_folder_its_own() -> None:
+def test_new_folder_is_one_line_with_its_size_and_a_new_file_its_own() -> None:
     entries = {b"opt/a": FOLDER, b"opt/a/b": FOLDER, b"opt/a/b/c": FILE, b"opt/a/d": FILE, b"opt/ab": FILE, b"srv/e": FOLDER}
     assert grouped(entries) == ["/opt/a/ (2 files, 20 B)", "/opt/ab (10 B)", "/srv/e/ (empty)"]
 

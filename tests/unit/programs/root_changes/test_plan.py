@@ -10,7 +10,7 @@ from programs.root_changes.compare import compare
 from programs.root_changes.packages import merge_status, merge_triggers, owned_paths, read_status
 from programs.root_changes.picture import Entry, Picture, differences
 from programs.root_changes.plan import Plan, plan_carry
-from tests.unit.programs.root_changes.test_compare import FILE, FOLDER, PICTURES, picture
+from tests.unit.programs.root_changes.pictures import FILE, FOLDER, PICTURES, picture
 
 
 def plan(base: Picture, now: Picture, new: Picture) -> Plan:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.log_lines import as_words
-from tests.patience import patience
+from tests.support.log_lines import as_words
+from tests.support.patience import patience
 
 PROJECT = Path(__file__).parents[4]
 PROGRAM = """
@@ -120,7 +120,7 @@ def test_version_of_a_job_stays_until_the_job_has_ended(shared: Path) -> None:
         pytest.param(None, True, id="slurmctld-is-silent"),
     ],
 )
-def test_version_is_removed_only_when_the_version_of_every_running_job_is_known(shared: Path, running: str | None, stays: bool) -> None:
+def test_version_is_removed_only_when_all_running_jobs_are_accounted_for(shared: Path, running: str | None, stays: bool) -> None:
     for job in ("16", "17"):
         (shared / "jobs" / job).symlink_to("3")
     said = clean(shared, "2 3", running=running, ended="16 COMPLETING\n17 COMPLETING")
@@ -153,7 +153,7 @@ def test_what_is_unclear_keeps_every_version(shared: Path) -> None:
     assert versions(shared) == ["1", "2", "3"]
 
 
-def test_version_stays_for_its_days_and_starts_anew_when_it_was_declared_in_between(shared: Path) -> None:
+def test_days_of_an_unused_version_start_anew_if_it_was_declared_again(shared: Path) -> None:
     assert "it stays for 7 more days" in clean(shared, "2 3", keep_days=7)
     mark = shared / "sources" / "1.unused"
     mark.write_text(f"{int(mark.read_text()) - 8 * 86400}\n")
@@ -170,7 +170,7 @@ def test_what_a_killed_run_left_goes_with_the_next(shared: Path) -> None:
     assert not (shared / "filling" / ".gone-0").exists()
 
 
-def test_version_that_a_killed_run_had_put_aside_is_back_for_the_job_that_took_it(shared: Path) -> None:
+def test_version_put_aside_by_a_killed_run_returns_for_the_job_using_it(shared: Path) -> None:
     (shared / "versions" / "1").rename(shared / "filling" / ".aside-1")
     (shared / "jobs" / "17").symlink_to("1")
     clean(shared, "2 3", running="17 1000")
@@ -249,9 +249,7 @@ def test_run_that_is_ended_while_a_version_is_out_of_reach_puts_it_back(shared: 
         pytest.param(None, "18 1000", True, id="of-a-job-without-a-link-perhaps"),
     ],
 )
-def test_version_that_was_filled_again_while_an_older_one_is_aside_keeps_no_later_run_from_its_work(
-    shared: Path, job: str | None, running: str, stays: bool
-) -> None:
+def test_refilled_version_with_an_older_one_aside_blocks_no_later_run(shared: Path, job: str | None, running: str, stays: bool) -> None:
     aside = shared / "filling" / ".aside-1"
     (aside / "old").mkdir(parents=True)
     if job:

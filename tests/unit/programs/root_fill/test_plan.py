@@ -86,7 +86,7 @@ def test_record_names_the_version_whose_changes_were_carried(record: str, versio
     assert read_carried(record) == version
 
 
-def test_copy_that_is_begun_goes_on_with_rsync_and_keeps_all_that_is_right() -> None:
+def test_interrupted_copy_resumes_with_rsync_and_keeps_what_is_right() -> None:
     assert copy_command("/proc/7/root", "/shared/filling/2", is_begun=False)[0] == "cp"
     begun = copy_command("/proc/7/root", "/shared/filling/2", is_begun=True)
     assert begun[0] == "rsync"
@@ -116,7 +116,7 @@ def test_what_came_of_a_download(code: int, status: str, outcome: Download) -> N
 
 
 @given(st.lists(st.integers(0, 3 * MIB), max_size=20))
-def test_download_is_given_up_after_five_tries_in_a_row_that_bring_nothing(amounts: Sequence[int]) -> None:
+def test_download_is_abandoned_after_five_tries_that_bring_nothing(amounts: Sequence[int]) -> None:
     """What comes in pieces comes too. The pauses grow with each try that fails."""
     tries, row = Tries(), 0
     for got in amounts:

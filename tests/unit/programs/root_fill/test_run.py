@@ -40,7 +40,7 @@ def test_tar_of_an_earlier_fill_is_used_only_for_the_same_digest(
         pytest.param(0o2775, 0o2775, id="open to a group"),
     ],
 )
-def test_volume_that_everybody_may_write_to_is_closed_and_no_other_is_touched(
+def test_world_writable_volume_is_closed_and_no_other_is_touched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, after: int
 ) -> None:
     given: list[tuple[Path, int, int]] = []

@@ -12,7 +12,7 @@ from programs.slurmctld import run
 from programs.slurmctld.claim import Claim
 from programs.slurmctld.plan import Found
 from slurm.commands import SlurmError
-from tests.log_lines import as_words
+from tests.support.log_lines import as_words
 
 
 class Signals:
@@ -120,7 +120,7 @@ def test_note_of_the_munge_key_that_cannot_be_read_is_not_a_missing_one(places: 
     assert "which munge key slurmctld had is unknown" in as_words(capfd.readouterr().out)
 
 
-def test_note_of_the_last_slurm_that_cannot_be_read_does_not_make_it_a_new_one(places: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_unreadable_note_of_the_last_slurm_does_not_mean_a_new_slurm(places: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Of a new Slurm that ends at its start, the ConfigMap's files are taken over, which may end jobs."""
     made = run.Controller(Signals(), 120)  # pyright: ignore[reportArgumentType]
     assert made.run() == 0

@@ -9,8 +9,8 @@ from configs.load import load_cluster
 from configs.render import gpu_jobs
 from programs.worker.gpu_metrics import JOBS, read_jobs, read_use, render
 from slurm import prologs
-from tests.unit.components.program import ROOT, stack_config
-from tests.unit.programs.metrics.recorded import samples
+from tests.support.components.program import ROOT, stack_config
+from tests.support.programs.metrics.recorded import samples
 
 
 def page(

@@ -197,7 +197,7 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def test_sockets_are_those_of_the_device_files_whatever_the_order_on_the_bus(tmp_path: Path) -> None:
+def test_sockets_are_those_of_the_device_files_whatever_the_bus_order(tmp_path: Path) -> None:
     """/dev/nvidia0 is the second device on the bus here."""
     for place, minor, cpus in (("0000:19:00.0", 1, "48-95"), ("0000:9b:00.0", 0, "0-47")):
         write(tmp_path / "proc/driver/nvidia/gpus" / place / "information", f"Model: \t\t NVIDIA H100\nDevice Minor: \t {minor}\n")

@@ -50,7 +50,7 @@ def test_words_that_do_not_fit_are_no_reading(listing: str, more: str, why: str)
         read_instances(listing, more)
 
 
-def test_numbers_follow_the_profiles_whatever_the_order_in_which_instances_were_made() -> None:
+def test_numbers_follow_the_profiles_whatever_the_order_of_creation() -> None:
     """The same ids have the same number after a restart: running jobs have these files open."""
     made = [Instance(0, "1g.10gb", "b", (9, 0)), Instance(0, "3g.40gb", "a", (2, 0)), Instance(0, "1g.10gb", "c", (7, 0))]
     wanted = [("a", 0), ("c", 1), ("b", 2)]
@@ -72,9 +72,7 @@ def test_tables_of_the_kernel_are_read() -> None:
         read_major("195 nvidia\n235 nvidia-caps-imex-channels\n")
 
 
-def test_files_are_the_kernels_devices_of_each_instance_and_those_of_earlier_ones_go(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_each_instances_devices_and_outdated_ones_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Made twice: somebody has divided the GPU again meanwhile, in another order. A file that is still right is not touched."""
     folder = tmp_path / "mig"
     for module in (mig, names):

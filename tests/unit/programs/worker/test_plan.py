@@ -21,7 +21,7 @@ from programs.worker.plan import (
 )
 from slurm.scontrol import Node
 from slurm.states import node_state
-from tests.unit.slurm.law import Law, every_state
+from tests.support.law import Law, every_state
 
 OURS = "slipway: pod stopping"
 
@@ -31,7 +31,7 @@ def node(words: str, reason: str = "") -> Node:
 
 
 @every_state
-def test_stop_leaves_only_what_is_free_and_drains_only_what_may_be_drained(law: Law) -> None:
+def test_stop_leaves_only_free_nodes_and_drains_only_drainable_ones(law: Law) -> None:
     step = plan_stop("gpu-0", node(law.words), has_steps=False)
     assert isinstance(step, Leave) == law.is_free
     assert isinstance(step, Drain) == (law.may_be_drained and not law.is_free)
@@ -144,7 +144,7 @@ BEFORE_JOBS = "slipway: admission"
         pytest.param("STRANGE", "", Drain(BEFORE_JOBS), id="unknown-state"),
     ],
 )
-def test_node_is_drained_before_slurmd_starts_where_checks_come_before_jobs(words: str, reason: str, change: Drain | None) -> None:
+def test_node_is_drained_before_slurmd_starts_if_checks_come_first(words: str, reason: str, change: Drain | None) -> None:
     assert plan_settle(node(words, reason), has_checks_before_jobs=True) == change
 
 
@@ -154,7 +154,7 @@ def test_start_before_checks_never_lifts_a_drain(law: Law) -> None:
         assert not isinstance(plan_settle(node(law.words, reason), has_checks_before_jobs=True), Lift)
 
 
-def test_jobs_of_an_earlier_pod_are_given_back_before_the_gpus_are_told_of() -> None:
+def test_jobs_of_an_earlier_pod_are_released_before_gpus_are_reported() -> None:
     assert isinstance(plan_settle(node("MIXED+CLOUD"), FAULT), SetDown)
     assert plan_settle(node("DOWN+CLOUD", "slipway: pod was replaced"), FAULT) == Drain(GPUS)
 
@@ -198,7 +198,7 @@ def test_node_without_a_drain_has_none_lifted() -> None:
     assert plan_settle(node("DOWN+CLOUD+NOT_RESPONDING", OURS)) is None
 
 
-def test_jobs_are_given_back_before_the_drain_is_lifted_and_the_reason_stays() -> None:
+def test_jobs_are_released_before_the_undrain_and_the_reason_stays() -> None:
     assert plan_settle(node("MIXED+CLOUD+DRAIN", f"{OURS} : Not responding")) == SetDown(OURS)
     assert plan_settle(node("MIXED+CLOUD")) == SetDown("slipway: pod was replaced")
 

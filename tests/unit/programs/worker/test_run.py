@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.log_lines import as_words
-from tests.patience import patience
+from tests.support.log_lines import as_words
+from tests.support.patience import patience
 
 ROOT = Path(__file__).parents[4]
 NODE = '{"nodes": [{"name": "gpu-0", "state": ["%s"], "reason": "fan *is loud", "partitions": []}]}'
@@ -73,7 +73,7 @@ def test_stop_hook_that_cannot_look_counts_the_node_as_busy(tmp_path: Path) -> N
     assert [line[:30] for line in said] == ["the node counts as busy, as it", "no job is left on gpu-0 (state"]
 
 
-def test_slurmd_that_is_started_again_while_slurm_is_silent_says_no_new_boot(tmp_path: Path) -> None:
+def test_slurmd_restarted_while_slurm_is_silent_reports_no_new_boot(tmp_path: Path) -> None:
     """With slurm.returnToService below 2, `-b` beside running jobs ends them (measured on 26.05)."""
     log = tmp_path / "slurmd.log"
     program(tmp_path, "scontrol", "echo 'Unable to contact slurm controller' >&2; exit 1")
