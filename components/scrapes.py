@@ -33,9 +33,11 @@ class Target:
     component: str
     """The component of the pods."""
     port: int
+    """The port of the metrics."""
     port_name: str
     """The port's name in the pods and in the Service."""
     path: str = "/metrics"
+    """The path of the metrics."""
     dropped: str = ""
     """A regular expression of metrics to drop."""
     is_service: bool = True

@@ -21,6 +21,7 @@ class SharedMount:
     source: Source
     """The storage of its files."""
     read_only: bool = False
+    """True: pods cannot write to it."""
 
 
 def shared_mounts(cluster: Cluster, further: tuple[Mount, ...]) -> list[SharedMount]:
