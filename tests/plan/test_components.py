@@ -28,7 +28,7 @@ def component_classes() -> list[type[pulumi.ComponentResource]]:
 
 def test_every_part_is_a_component() -> None:
     names = {component.__name__ for component in component_classes()}
-    assert names >= {"SlurmCluster", "MungeSecret", "SharedStorage", "SlurmControlPlane", "Accounting", "NodeSet", "LoginNodes"}
+    assert names >= {"SlurmCluster", "MungeSecret", "SharedStorage", "SlurmControlPlane", "Accounting", "NodeSetComponent", "LoginNodes"}
     assert names >= {"GpuNodePool", "HealthChecks"}
 
 

@@ -147,7 +147,7 @@ function slurm_cli_pre_submit(options, component)
     warn_of_lost_output(options)
   end
   if options["mpi"] and string.match(options["mpi"], "^pmix") then
-    options["mpi"] = "pmi2" -- Slurm has no plugin called pmix here; every step of several tasks has a PMIx server (docs/users.md)
+    options["mpi"] = "pmi2" -- Slurm has no plugin called pmix here; every step of several tasks has a PMIx server (docs/use/logins.md)
   end
   return slurm.SUCCESS
 end
