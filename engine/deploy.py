@@ -232,7 +232,7 @@ def _say_waiting(line: Line, late: Sequence[readiness.Waiting], troubles: Sequen
 
 
 def _not_ready(home: Home, late: Sequence[readiness.Waiting], troubles: Sequence[readiness.Trouble], after_s: float) -> str:
-    lines = [f"Not ready after {after_s:.0f} s. What was applied stays; fix the cause, then run `up` again."]
+    lines = [f"Not ready after {after_s:.0f} s. All applied objects stay; fix the cause, then run `up` again."]
     for workload in late:
         lines.append(f"  {workload.kind} {workload.name}: {workload.progress}")
     for trouble in troubles[:10]:
