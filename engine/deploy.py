@@ -1,6 +1,6 @@
 """`up`: checks everything before it changes anything, applies the objects, then waits until they are ready.
 
-Every step can be interrupted and repeated: random values are stored before they are used, the ApplySet lists kinds before their objects
+Every step can be interrupted and repeated. Random values are stored before they are used, the ApplySet lists kinds before their objects
 exist, and pruning comes last.
 """
 

@@ -199,7 +199,7 @@ def depths(plan: Plan, declared: Iterable[Document]) -> dict[Key, int]:
 
 
 def _needs(resources: Sequence[Resource]) -> dict[str, set[str]]:
-    """The objects that each object depends on, itself or through its components: Pulumi's engine creates a resource after its parent, and
+    """The objects that each object depends on, itself or through its components. Pulumi's engine creates a resource after its parent, and
     a component after its dependencies."""
     known = {resource.urn: resource for resource in resources}
 
