@@ -118,8 +118,8 @@ def preview(
     check_with: CheckWith = None,
     no_check: NoCheck = False,
 ) -> None:
-    """Shows what `up` would change, and what happens to running jobs. Marks: + create, ~ update, +- replace, - delete. Also runs the
-    policies, shows rendered files line by line and what each change of Slurm's configuration needs, and has slurmctld check its files if a
+    """Shows what `up` would change, and what happens to running jobs. Marks: + create, ~ update, +- replace, - delete. Runs the
+    policies. Shows rendered files line by line, and what each change of Slurm's configuration needs. Has slurmctld check its files if a
     container runtime has its image."""
     screen = shared_screen()
     _refuse_stdout(json_file)

@@ -23,7 +23,7 @@ _COUNTED: tuple[tuple[Op, str, str], ...] = (
     ("update", "to update", "updated"),
     ("replace", "to replace", "replaced"),
     ("delete", "to delete", "deleted"),
-    ("cli", "known to the pulumi CLI only", "left to the pulumi CLI"),
+    ("cli", "known to the Pulumi CLI only", "left to the Pulumi CLI"),
     ("same", "unchanged", "unchanged"),
 )
 

@@ -1,5 +1,6 @@
-"""What the programs of controllers/ share in Kubernetes: an account with the rights of a table, a network policy, probes, and a pod that
-asks for the account's token itself. No other pod of a cluster talks to the API server.
+"""What the programs of controllers/ share in Kubernetes: an account with the rights of a table, a network policy and probes.
+
+Their pods request the account's token themselves. No other pod of a cluster talks to the API server.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,8 +25,8 @@ def about(pods: PodDefaults, component: str) -> Manifest:
 
 
 def rights_table(file: str) -> list[dict[str, Any]]:
-    """A table of rights in the folder of kinds: `group`, `resource`, `verbs` and `why`; in some also `scope` (namespace or cluster) and
-    the `name` of a single object."""
+    """A table of rights in the folder of kinds: `group`, `resource`, `verbs` and `why`. Some tables also have `scope` (namespace or
+    cluster) and the `name` of a single object."""
     return cast(list[dict[str, Any]], parse_yaml((_FOLDER / file).read_text()))
 
 

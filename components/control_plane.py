@@ -51,8 +51,8 @@ _GRACE_S = 30
 
 _REFUSAL_PROBE = exec_probe("sh", "-c", "! cat /tmp/refused 2>/dev/null", periodSeconds=60, timeoutSeconds=10, failureThreshold=2**31 - 1)
 """Fails while slurmctld refuses changed files, so that the kubelet reports its message as an event. Its limit is out of reach, so it never
-restarts the container. A readiness probe would block: a StatefulSet rolls no pod that is not ready, so files that only a newer Slurm can
-read would keep the newer Slurm out for ever (Kubernetes' StatefulSet page, "Forced rollback")."""
+restarts the container. A readiness probe would block: a StatefulSet rolls no pod that is not ready (Kubernetes' StatefulSet page, "Forced
+rollback"). Files that only a newer Slurm can read would keep the newer Slurm out for ever."""
 
 _JOBS_PORTS = {"running-jobs": ports.RUNNING_JOBS, "jobs": ports.QUEUE}
 _SLURMCTLD_MEMORY = "64Gi"

@@ -1,4 +1,4 @@
-"""Settings of a node set for the NodeSet controller: from the model to the spec of the NodeSet object and to the schema of its kind.
+"""Settings of a node set for the NodeSet controller: turns the model into the NodeSet object's spec and the schema of its kind.
 
 Only the model spells their keys: `deadline_s` there is `deadlineSeconds` in the object.
 """

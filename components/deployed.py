@@ -73,8 +73,8 @@ def _entry(declared: Declared) -> tuple[pulumi.Input[str], int]:
 def _pack(text: str) -> str:
     """Compressed text in base64, for a Secret's `data`.
 
-    bzip2 gives the same bytes everywhere. Those of gzip differ between builds of zlib (zlib-ng, Apple's), so a preview on another machine
-    would show every entry as changed.
+    bzip2 gives the same bytes everywhere. The bytes of gzip differ between builds of zlib (zlib-ng, Apple's), so a preview on another
+    machine would show every entry as changed.
     """
     return base64.b64encode(bz2.compress(text.encode())).decode()
 

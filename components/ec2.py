@@ -27,8 +27,8 @@ _POD_IDENTITY = ("169.254.170.23/32", "fd00:ec2::23/128")
 
 
 class Ec2Program(pulumi.ComponentResource):
-    """One pod that asks EC2 about the machines, and reboots and replaces them if a node set says so. While it is down, the last known
-    states stay, and no machine is rebooted or replaced."""
+    """One pod that asks EC2 about the machines, and reboots and replaces them if a node set's remedies request it. While it is down, the
+    last known states stay, and no machine is rebooted or replaced."""
 
     def __init__(self, name: str, cluster: Cluster, pods: PodDefaults, config: Ec2, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("slipway:index:Ec2Program", name, {}, opts)

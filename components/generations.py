@@ -1,7 +1,8 @@
 """Generations of keys: only a higher number in the config makes a new value.
 
-Each generation is a random value of its own, and older ones stay in the stack's state: deletion protection forbids to delete or replace a
-value, and a rotation must still be one change of the config. The first generation has the plain name, so older stacks show no change.
+Each generation is a random value of its own, and older generations stay in the stack's state. Deletion protection forbids to delete or
+replace a value, and a rotation must still be one change of the config. The first generation has the plain name, so older stacks show no
+change.
 
 All are RandomPassword: its id is the word "none", and its result is encrypted in the state. The id of RandomBytes, which older versions
 used, is the value itself, and an id is never secret. An import would not help, as the state also keeps the id of an import.

@@ -44,9 +44,9 @@ _NAMING_ROUNDS = 3
 """PROOF of programs/node_checks/pairs.py, and a round for nodes that are already drained."""
 _LATEST_START_S = 300
 _HOSTNAME = "localhost"
-"""The host name that srun gives slurmctld for its messages. A Job's pod has no DNS name, and slurmctld tries to resolve a name ten times,
-a second each, with its locks held (measured on 26.05): Slurm would stall that long for each check that a job preempts. With this name,
-slurmctld reaches nobody, but at once. srun learns the end of its job from a message to its address."""
+"""The host name that srun gives slurmctld for its messages. A Job's pod has no DNS name. slurmctld tries to resolve a name ten times, a
+second each, with its locks held (measured on 26.05). Slurm would stall that long for each check that a job preempts. With this name,
+slurmctld's messages reach no srun, but fail at once. srun learns the end of its job from a message to its address."""
 
 
 class HealthChecks(pulumi.ComponentResource):
@@ -83,7 +83,7 @@ def build_cron_job(cluster: Cluster, pods: PodDefaults, check: HealthCheck) -> M
 
 
 def build_spec(cluster: Cluster, check: HealthCheck) -> CheckSpec:
-    """The argument of the check's program. A run starts no node after its deadline, and is ended after `longest_s`: by then, each node has
+    """The argument of the check's program. A run starts no node after its deadline, and is ended after `longest_s`. By then, each node has
     had time for two more attempts with their waits."""
     kind = KINDS[check.check]
     sets = tuple(

@@ -1,7 +1,7 @@
 """Users from LDAP: a program that reads the directory and writes users and groups into a folder of the shared volume for all pods.
 
-What it does is in programs/ldap_sync; why it is one program and not a daemon in each pod, in docs/explain/decisions. Needs a shared volume
-that keeps owners, and whose own folder users cannot write to.
+The program is in programs/ldap_sync. docs/explain/decisions explains why it is one program and not a daemon in each pod. Needs a shared
+volume that keeps owners, and whose own folder users cannot write to.
 """
 
 import urllib.parse

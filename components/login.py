@@ -39,7 +39,7 @@ _LEAVE_S = 30
 
 
 class LoginNodes(pulumi.ComponentResource):
-    """sshd on one or more pods behind one Service, all with one host key. A change of image or programs rolls them: an old pod accepts no
+    """sshd on one or more pods behind one Service, all with one host key. A change of image or programs rolls them. An old pod accepts no
     new sessions, and ends when its sessions have ended or their time is over. A change of banner or limits rolls nothing."""
 
     ssh_command: pulumi.Output[str]
@@ -60,7 +60,7 @@ class LoginNodes(pulumi.ComponentResource):
 
 
 def ssh_command(cluster: Cluster) -> str:
-    """How to log in, as far as it is known before the deployment."""
+    """How to log in. `kubectl` in the command looks up values that only the deployment knows; `NODE` stands for the address of a node."""
     name, namespace, service = object_name(cluster.name, "login"), cluster.namespace, cluster.login.service
     if service.type == "NodePort":
         port = service.node_port or f"$(kubectl -n {namespace} get service {name} -o jsonpath='{{.spec.ports[0].nodePort}}')"

@@ -170,8 +170,9 @@ def build_launch_template(
 ) -> dict[str, Any]:
     """Arguments of the launch template. It has no user data and no image: EKS chooses the image and joins machines to the cluster.
 
-    Source: EKS user guide, "Customize managed nodes with launch templates" (which fields are allowed; hop limit 2 lets pods reach the
-    metadata service) and "Create a managed node group with Capacity Blocks for ML" (market type, reservation and machine type).
+    Sources, both in the EKS user guide:
+    - "Customize managed nodes with launch templates": which fields are allowed; hop limit 2 lets pods reach the metadata service.
+    - "Create a managed node group with Capacity Blocks for ML": market type, reservation and machine type.
     """
     device = next((device_name for system, device_name in _ROOT_DEVICES.items() if eks.ami_type.startswith(system)), "/dev/xvda")
     machine = machine_of(pool)

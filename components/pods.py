@@ -26,7 +26,7 @@ LOW_PORTS_ARE_ROOTS: Manifest = {"sysctls": [{"name": "net.ipv4.ip_unprivileged_
 """For pods that users run programs in. NFS servers trust ports below 1024, and container runtimes set this to 0 in pods."""
 TERMINATION_LOG = "/root/termination-log"
 """For containers that users run programs in. All users of a pod can write to this file of Kubernetes, so it is in a folder that only root
-can enter: /dev, its usual place, is also in jobs and sessions."""
+can enter. /dev, its usual place, is also in jobs and sessions."""
 LOST_NODE_S = 30
 """How long a pod of the control plane stays on a node that Kubernetes has lost, instead of five minutes."""
 
@@ -225,7 +225,7 @@ def scripts_volume(defaults: PodDefaults) -> Manifest:
 def program_command(program: str, *arguments: str, module: str = "run", imports_debian: bool = False) -> list[str]:
     """The command that runs a module of a program in the working directory `paths.PACKAGES`.
 
-    Only the working directory and Python's standard library are on its path, so environment variables do not change its imports, and it
+    Only the working directory and Python's standard library are on its path. So environment variables do not change its imports, and it
     starts in 20 ms. `imports_debian` adds the Python packages of the image.
     """
     return ["python3", "-EsB" if imports_debian else "-EsSB", "-m", f"programs.{program}.{module}", *arguments]

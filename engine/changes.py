@@ -162,9 +162,9 @@ def refusals(changes: Iterable[ObjectChange], set_id: str, adopt: bool) -> list[
 
 
 def _is_left_over(change: ObjectChange, owner: str | None) -> bool:
-    """True if the object has no owner and this stack may take it over: its provider upserts, an earlier stack retained its
-    CustomResourceDefinition, or a controller is to delete it and has not yet.
+    """True if the object has no owner and this stack may take it over, for one of three reasons.
 
+    Its provider upserts, an earlier stack retained its CustomResourceDefinition, or a controller is to delete it and has not yet.
     The Pulumi CLI does not mark what it retains.
     """
     if owner is not None or change.document is None:

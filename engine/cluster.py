@@ -305,7 +305,7 @@ def enlist(home: Home, sorts: Iterable[Sort]) -> None:
 
 
 def release(home: Home, keys: Iterable[Key]) -> None:
-    """Removes objects from the ApplySet, so that they are not pruned. An object that does not exist is no error."""
+    """Removes objects from the ApplySet, so that they are not pruned. An object that does not exist does not count as an error."""
     for key in keys:
         try:
             home.api.merge(key, {"metadata": {"labels": {labels.APPLYSET: None}}})

@@ -1,6 +1,6 @@
 """`up`: checks everything before it changes anything, applies the objects, then waits until they are ready.
 
-Every step can be interrupted and repeated: random values are stored before they are used, the ApplySet lists kinds before their objects
+Every step can be interrupted and repeated. Random values are stored before they are used, the ApplySet lists kinds before their objects
 exist, and pruning comes last.
 """
 
@@ -232,7 +232,7 @@ def _say_waiting(line: Line, late: Sequence[readiness.Waiting], troubles: Sequen
 
 
 def _not_ready(home: Home, late: Sequence[readiness.Waiting], troubles: Sequence[readiness.Trouble], after_s: float) -> str:
-    lines = [f"Not ready after {after_s:.0f} s. What was applied stays; fix the cause, then run `up` again."]
+    lines = [f"Not ready after {after_s:.0f} s. All applied objects stay; fix the cause, then run `up` again."]
     for workload in late:
         lines.append(f"  {workload.kind} {workload.name}: {workload.progress}")
     for trouble in troubles[:10]:

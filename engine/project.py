@@ -40,7 +40,7 @@ def load(root: Path, stack: str, overrides: tuple[str, ...] = (), config_file: P
         raise SlipwayError(_unknown_stack(root, stack) if config_file is None else f"{file}: no such file.")
     settings = _read(file)
     if settings.get("environment"):
-        raise SlipwayError(f"{file.name}: `environment:` (Pulumi ESC) is read by the pulumi CLI only; run `pulumi up`.")
+        raise SlipwayError(f"{file.name}: `environment:` (Pulumi ESC) is read by the Pulumi CLI only; run `pulumi up`.")
     config: dict[str, Any] = {}
     for key, declared in _mapping(manifest.get("config"), "Pulumi.yaml: config").items():
         spec = cast(dict[str, Any], declared) if isinstance(declared, dict) else {"value": declared}
@@ -49,7 +49,7 @@ def load(root: Path, stack: str, overrides: tuple[str, ...] = (), config_file: P
     config |= {_full(key, name): value for key, value in _mapping(settings.get("config"), f"{file.name}: config").items()}
     for key, value in config.items():
         if secure_path := _secure(value, key):
-            raise SlipwayError(f"{file.name}: {secure_path} is encrypted (`secure:`), which only the pulumi CLI can read; run `pulumi up`.")
+            raise SlipwayError(f"{file.name}: {secure_path} is encrypted (`secure:`), which only the Pulumi CLI can read; run `pulumi up`.")
     for override in overrides:
         set_path(config, override, name)
     main = root / str(manifest.get("main", "."))

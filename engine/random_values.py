@@ -56,7 +56,7 @@ def make(type_: str, inputs: Mapping[str, Any], entropy: Entropy) -> bytes:
             return _text(inputs, entropy).encode()
         case other:
             raise SlipwayError(
-                f"random {other} is made by the pulumi CLI only; use RandomBytes, RandomPassword or RandomId, or `pulumi up`."
+                f"random {other} is made by the Pulumi CLI only; use RandomBytes, RandomPassword or RandomId, or `pulumi up`."
             )
 
 

@@ -73,7 +73,7 @@ def expectation(expression: str) -> Expectation:
         try:
             expected.query  # noqa: B018 (for its error)
         except jsonpath.JSONPathError as error:
-            raise SlipwayError(f"pulumi.com/waitFor: jsonpath={path}: {error}; only the pulumi CLI may support it.") from error
+            raise SlipwayError(f"pulumi.com/waitFor: jsonpath={path}: {error}; only the Pulumi CLI may support it.") from error
         return expected
     raise SlipwayError(f'pulumi.com/waitFor: "{expression}" is neither condition=... nor jsonpath=...')
 

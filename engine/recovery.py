@@ -1,7 +1,8 @@
 """Recovers random values, if the Secret that stores them is gone, from the live Secrets that were made from them. Pure.
 
-The program first runs with stand-ins. Where a declared Secret contains a stand-in, the live Secret has the value: plain, in base64 or hex,
-between other text, or in the body of a PEM file. A hashed value cannot be recovered. Then `up` refuses, as daemons run with the old key.
+The program first runs with stand-ins. Where a declared Secret contains a stand-in, the live Secret has the value. It may be plain, in
+base64 or hex, between other text, or in the body of a PEM file. A hashed value cannot be recovered. Then `up` refuses, as daemons run with
+the old key.
 """
 
 import base64

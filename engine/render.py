@@ -170,7 +170,7 @@ def documents(plan: Plan) -> list[Document]:
     Raises SlipwayError with all resources that need the Pulumi CLI, or with the first value that only a provider could compute.
     """
     if refused := sorted(f"{resource.type} {resource.name}" for resource in plan.resources if not _is_ours(resource)):
-        raise SlipwayError(f"Only the pulumi CLI can make these {len(refused)} resources; run `pulumi up`:\n{rows(refused)}")
+        raise SlipwayError(f"Only the Pulumi CLI can make these {len(refused)} resources; run `pulumi up`:\n{rows(refused)}")
     known = {resource.urn: resource for resource in plan.resources}
     return [_document(resource, known) for resource in ordered(plan.resources)]
 
@@ -199,7 +199,7 @@ def depths(plan: Plan, declared: Iterable[Document]) -> dict[Key, int]:
 
 
 def _needs(resources: Sequence[Resource]) -> dict[str, set[str]]:
-    """The objects that each object depends on, itself or through its components: Pulumi's engine creates a resource after its parent, and
+    """The objects that each object depends on, itself or through its components. Pulumi's engine creates a resource after its parent, and
     a component after its dependencies."""
     known = {resource.urn: resource for resource in resources}
 
@@ -247,7 +247,7 @@ def namespace_of(declared: Iterable[Document]) -> str:
             namespaces.setdefault(document.key.namespace, []).append(str(document.key))
     if len(namespaces) > 1:
         lines = rows(f"{name}: {', '.join(sorted(keys)[:3])}" for name, keys in sorted(namespaces.items()))
-        raise SlipwayError(f"The stack has objects in several namespaces, which only the pulumi CLI can apply:\n{lines}")
+        raise SlipwayError(f"The stack has objects in several namespaces, which only the Pulumi CLI can apply:\n{lines}")
     return next(iter(namespaces), "default")
 
 

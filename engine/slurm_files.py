@@ -78,7 +78,7 @@ def _wait_for(home: Home, key: Key, screen: Screen, timeout_s: float) -> None:
                 screen.tick(f"Slurm's files are live: {progress.message}", started)
                 return
             if progress.reason == "Refused":
-                raise SlipwayError(f"What was applied stays, but Slurm's files are not in use: {progress.message}")
+                raise SlipwayError(f"All applied objects stay, but Slurm's files are not in use: {progress.message}")
             if progress.reason != "Waiting":
                 waits_since = now
             if progress.reason == "SlurmdsBehind" or now - waits_since > _PATIENCE_S:

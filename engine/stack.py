@@ -85,7 +85,7 @@ def read(project: Project, where: Where, screen: Screen, for_real: bool, check: 
     stack_home = home(first_recording.plan, project, where)
     declared = first_recording.plan
     if for_real:
-        render.documents(declared)  # refuses what only the pulumi CLI can make
+        render.documents(declared)  # refuses what only the Pulumi CLI can make
     try:
         if for_real:
             render.namespace_of(cluster.scoped(stack_home, render.own_documents(declared)))

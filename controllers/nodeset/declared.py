@@ -1,8 +1,8 @@
-"""Deletes sets that are no longer declared, for a deployer that cannot wait for their jobs: the pulumi CLI.
+"""Deletes sets that are no longer declared, for a deployer that cannot wait for their jobs: the Pulumi CLI.
 
 The CLI's Kubernetes provider waits until each object that it deletes is gone, and a drain may delay that for weeks. So the CLI forgets a
 set without deleting it, and takes its name off a list (a ConfigMap). Deleting the list, as `destroy` does, waits: the list keeps a
-finalizer as long as a set names it, because slurmctld and this controller are deleted after it.
+finalizer as long as a set names it. So slurmctld and this controller, which are deleted after the list, outlive the sets.
 """
 
 from collections.abc import Iterable, Mapping

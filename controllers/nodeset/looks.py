@@ -12,7 +12,7 @@ from controllers.nodeset.rounds import Round
 from controllers.slurm.snapshot import Snapshot
 
 STALE_S = 15.0
-"""A reading of Slurm that is older, in seconds, is no reading."""
+"""A reading of Slurm that is older, in seconds, does not count as a reading."""
 
 
 async def look(round_: Round, snapshot: Snapshot | None) -> Observed:

@@ -1,6 +1,6 @@
 """What the conditions and taints of a Kubernetes node say against the Slurm nodes on it, by the rules of a set. Pure.
 
-A cause lasts as long as its condition or taint. A condition whose status is Unknown is no cause.
+A cause lasts as long as its condition or taint. A condition whose status is Unknown is not a cause.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ def find_machine_causes(
 
 
 def read_begin(text: str) -> float | None:
-    """When announced maintenance begins, in seconds since 1970; None for a text that is no time. Without an offset it is UTC."""
+    """When announced maintenance begins, in seconds since 1970; None for a text that is not a time. Without an offset it is UTC."""
     return read_time(text, is_utc=True)
 
 

@@ -17,8 +17,7 @@ DEADLINE_S = 10.0
 
 
 async def delete_node(writer: Writer, name: str, uid: str) -> None:
-    """Deletes the Kubernetes node of that name and uid, for the cloud to replace its machine: Karpenter ends the machine of a node that is
-    deleted.
+    """Deletes the Kubernetes node of that name and uid, for the cloud to replace its machine. Karpenter ends the machine of a deleted node.
 
     Raises ApiError; NotFound and Conflict where the node is another by now.
     """

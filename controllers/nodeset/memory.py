@@ -13,7 +13,7 @@ from controllers.nodeset.structs import NodeSetObject, NodeSetStatus, SlurmNodeS
 from controllers.nodeset.workers import Worker
 
 STOP_SETTLED_S = 10.0
-"""A pod that runs on for so long, in seconds, beside a stop hook's drain is not about to end: the hook was an earlier pod's."""
+"""Seconds after which a pod that still runs beside a stop hook's drain is not about to end: the hook was an earlier pod's."""
 
 
 @dataclass
@@ -43,7 +43,7 @@ class SetMemory:
     cancelled: dict[int, float] = field(default_factory=dict[int, float])
     """Nodes whose jobs Slurm was asked to cancel, by ordinal, and when, in seconds since 1970; forgotten with a newer list of jobs."""
     checks_due: dict[str, float] = field(default_factory=dict[str, float])
-    """When the Job of each check may be made again: another one has its name until then, or would have been refused for the same reason."""
+    """When the Job of each check may be made again. Until then an earlier Job has its name, or a new one would be refused again."""
     late_since: float | None = None
     """Since when every request to Slurm has come too late; None when the last did not."""
     refused: dict[int, str] = field(default_factory=dict[int, str])
@@ -103,8 +103,7 @@ class SetMemory:
     def note_registered(self, workers: Iterable[Worker], now: float) -> None:
         """Remembers since when workers are registered; `now` is in seconds since 1970.
 
-        For the time before its first look a process relies on what Kubernetes reports of the pods, as a new leader must not hold up every
-        roll.
+        For the time before its first look, a process uses what Kubernetes reports of the pods: a new leader must not hold up every roll.
         """
         registered = {worker.ordinal: worker.pod.ready_since for worker in workers if worker.is_registered and worker.pod is not None}
         for ordinal in [ordinal for ordinal in self.registered_since if ordinal not in registered]:

@@ -30,7 +30,7 @@ class JobRequests:
     read_at: float = inf
     """When the list of jobs was asked for."""
     error: str = ""
-    """Why nobody knows the jobs on the nodes, where somebody asked; no node has any then."""
+    """Why the jobs on the nodes are unknown, where they were asked for; every node then has an empty list of jobs."""
     can_requeue: bool = True
     """False where slurmrestd is too old to be asked to requeue a job."""
     requeued_at: Mapping[str, float] = field(default_factory=dict[str, float])

@@ -14,7 +14,7 @@ Manifest = dict[str, Any]
 
 MORE_THAN_ALL = 2**31 - 1
 """Pods that a disruption budget wants to be there: never met, so none is ever to spare. With `maxUnavailable`, even 0, Kubernetes compares
-the pods with the set's `replicas` instead: a set that was scaled in has busy pods to spare, and an elastic set has no such number at all.
+the pods with the set's `replicas` instead. Then a set that was scaled in has busy pods to spare, and an elastic set has no such number.
 Source: getExpectedPodCount in pkg/controller/disruption, and tests/apiserver/test_evictions.py.
 """
 
@@ -31,7 +31,7 @@ def node_name(nodeset: str, ordinal: int) -> str:
 
 
 def ordinal_of(nodeset: str, name: str) -> int | None:
-    """The ordinal in a worker's name; None for a name that is no worker's of this set, such as `gpu-01` or `gpu-x`."""
+    """The ordinal in a worker's name; None for a name that does not belong to a worker of this set, such as `gpu-01` or `gpu-x`."""
     head, _, tail = name.rpartition("-")
     if head != nodeset or not tail.isascii() or not tail.isdigit() or (len(tail) > 1 and tail[0] == "0"):
         return None
@@ -49,7 +49,7 @@ def selector(nodeset: NodeSetObject) -> dict[str, str]:
 
 
 def build_pod(nodeset: NodeSetObject, ordinal: int, pinned_to: str | None = None) -> Manifest:
-    """The pod of an ordinal; busy until Slurm says otherwise. `pinned_to` is the Kubernetes node it must run on."""
+    """The pod of an ordinal; marked busy until Slurm reports otherwise. `pinned_to` is the Kubernetes node it must run on."""
     template = nodeset.spec.template
     name = node_name(nodeset.metadata.name, ordinal)
     pod_labels = {**selector(nodeset), labels.REVISION: revision(nodeset.spec), labels.BUSY: "true"}
@@ -150,7 +150,7 @@ def build_pins(nodeset: NodeSetObject, pins: dict[int, str]) -> Manifest:
 
 
 def build_slurm_node(nodeset: NodeSetObject, ordinal: int, status: SlurmNodeStatus) -> Manifest:
-    """The object that says how the Slurm node of an ordinal is. It goes with the set."""
+    """The object with the status of an ordinal's Slurm node. It is deleted with the set."""
     return {
         "apiVersion": crds.API_VERSION,
         "kind": "SlurmNode",

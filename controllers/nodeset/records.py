@@ -73,10 +73,10 @@ def _repair_record(nodes: str, repair: Repair) -> RepairRecord:
 
 
 def _seconds(text: str) -> float:
-    """Raises ValueError for a text that is no time."""
+    """Raises ValueError for a text that is not a time."""
     at = read_time(text)
     if at is None:
-        raise ValueError(f"{text} is no time")
+        raise ValueError(f"{text} is not a valid time")
     return at
 
 

@@ -102,7 +102,7 @@ class Round:
     has_no_reading: bool = False
     """Slurm was asked for a fresh reading and gave none."""
     asked_at: float = float("-inf")
-    """When the reading was requested that the plan stands on, on the clock."""
+    """When the reading was requested that the plan is made from, on the clock."""
     recorded: frozenset[int] = frozenset()
     """Ordinals whose drains this round has recorded: only these may be asked for."""
     is_late: bool = False
@@ -135,7 +135,7 @@ class Round:
         log.warning("failed", nodeset=self.nodeset.metadata.name, what=what, error=str(error))
 
     def fail_any(self, what: str, results: Iterable[object]) -> bool:
-        """Notes the first error of a batch; True if there was one. An object that exists or is gone already is no error."""
+        """Notes the first error of a batch; True if there was one. An object that exists or is gone already does not count as an error."""
         for result in results:
             if isinstance(result, Outdated):
                 self.came_too_late = True

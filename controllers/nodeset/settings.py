@@ -34,7 +34,7 @@ class Settings(ProgramSettings):
 
 
 def to_environment(settings: Settings) -> dict[str, str]:
-    """The variables of these settings, but for the pod's name. What has its default is left out."""
+    """The variables of these settings, except the pod's name. Settings with their default are left out."""
     ec2 = settings.ec2
     return {
         **program_variables(settings),

@@ -9,7 +9,7 @@ from controllers.runtime.clock import Clock
 from controllers.slurm.client import NodeUpdate, SlurmClient, SlurmError
 
 FRESH_S = 5.0
-"""A reading of Slurm that is older, in seconds, is no ground for a request to it."""
+"""No request to Slurm is made from a reading of it that is older, in seconds."""
 
 
 class NotLeading(SlurmError):

@@ -19,7 +19,7 @@ from slurm.states import category
 _LONGEST = 1024
 """Bytes of a condition's message: the API server refuses events with longer messages."""
 _LONGEST_ITEM = 100
-"""Characters after the last comma that are dropped with it; more are no item of a list."""
+"""Fewer characters than this after the last comma are dropped with it; a longer text is not an item of a list."""
 
 
 def build_status(

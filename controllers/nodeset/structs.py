@@ -1,5 +1,7 @@
-"""NodeSet and SlurmNode objects as the API server gives them; their schemas, defaults and refusals are in components/crds, and in the model
-of the stack file where a setting of a NodeSet is spelled only there."""
+"""NodeSet and SlurmNode objects as the API server gives them.
+
+Their schemas, defaults and refusals are in components/crds. Some settings of a NodeSet are spelled only in the model of the stack file.
+"""
 
 from typing import Any, Literal
 
@@ -136,7 +138,7 @@ class NodeSetSpec(_Struct, frozen=True):
     checks_before_jobs: tuple[str, ...] = ()
     """Names of those of them that a machine has to pass before its node takes jobs of users."""
     machine_causes: tuple[MachineCauseRule, ...] = ()
-    """The first that matches a condition or a taint decides; what none matches is no cause."""
+    """The first that matches a condition or a taint decides. Conditions and taints without a match are not causes."""
     remedies: RemedyPolicy | None = None
     max_pods_in_flight: int = 500
     resume_timeout_seconds: int = 600
@@ -224,7 +226,7 @@ class NodeSetStatus(_Struct, frozen=True):
     drains: tuple[DrainRecord, ...] = ()
     """The drains of the controller's own: whose they are when Slurm has lost the reason, and since when jobs have had time to end."""
     repairs: tuple[RepairRecord, ...] = ()
-    """How far the repairs are: written before each step is taken, so that any process can go on with it."""
+    """How far the repairs are: written before each step is taken, so that any process can continue it."""
     systemic_since: str = ""
     """Since when too many nodes fail to blame any of them; empty while that is not so."""
     conditions: tuple[Condition, ...] = ()

@@ -49,7 +49,7 @@ class WorkerPod:
     terminating_since: float = 0
     """When it should have ended at the latest, in seconds since 1970; 0 while it is not being deleted, or not known to be."""
     finished: bool = False
-    """Phase Succeeded or Failed: the kubelet says that no container of it runs."""
+    """Phase Succeeded or Failed: the kubelet reports that no container of it runs."""
     has_run: bool = False
     """Its slurmd has been started on its machine at least once."""
     marked_busy: bool = True
@@ -79,8 +79,8 @@ class WorkerPod:
 
     @property
     def may_have_jobs(self) -> bool:
-        """True when a job may run in it, whatever Slurm says now: it is ready, or was busy when last heard of."""
-        # A pod that is not ready at this moment may have jobs all the same, as when its machine cannot be reached.
+        """True when a job may run in it, even if Slurm reports none now: it is ready, or was busy when last heard of."""
+        # A pod that is not ready at this moment may still have jobs, as when its machine cannot be reached.
         return self.ready or (self.marked_busy and self.has_run)
 
 
@@ -119,7 +119,7 @@ class WorkerNode:
     jobs: tuple[NodeJob, ...] = ()
     """While it is drained, the jobs on it, where they were asked for. That there is none only its state says."""
     topology: str = ""
-    """Where Slurm was told that it is; empty for a node that it was told nothing of."""
+    """Its place in Slurm, as last set; empty for a node whose place was never set."""
     features: tuple[str, ...] = ()
     gpu_remark: str = ""
     """Which of its GPUs are beside other sockets than gres.conf says, in its worker's words."""
@@ -171,7 +171,7 @@ class Machine:
     maintenance_begins: float | None = None
     """When announced maintenance of it begins, in seconds since 1970."""
     is_announcement_unread: bool = False
-    """Maintenance is announced, in a text that is no time."""
+    """Maintenance is announced, in a text that is not a time."""
 
     @property
     def announced(self) -> str:

@@ -44,7 +44,7 @@ KILL_FAILED_CAUSE = "kill-task-failed"
 """Slurm has drained the node, as processes of a job did not end (`Kill task failed`)."""
 KILL_FAILED_KIND: Kind = "node"
 _LOST = ("machine-not-ready", "down")
-"""Causes that drain no node, and that a repair ends all the same."""
+"""Causes that drain no node, but that a repair ends anyway."""
 _LONGEST = 500
 """Characters of evidence: texts of others have no limit."""
 
@@ -68,12 +68,12 @@ def find_faults(nodeset: NodeSetObject, observed: Observed, worker: Worker, kind
 
 
 def faults_among(causes: Iterable[Cause], kinds: Collection[Kind]) -> dict[str, Wish]:
-    """As `find_faults`. A cause that takes no job away is no fault, but for a machine that is lost."""
+    """As `find_faults`. A cause that takes no job away is not a fault, except for a lost machine."""
     return {cause.name: cause.wish for cause in in_order(causes) if cause.kind in kinds and (cause.wish != "none" or cause.name in _LOST)}
 
 
 def rfc3339(at: float) -> str:
-    """Seconds since 1970 as Kubernetes writes a time; empty for a number that is no time."""
+    """Seconds since 1970 as Kubernetes writes a time; empty for a number that is not a time."""
     try:
         return f"{datetime.fromtimestamp(at, UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
     except (ValueError, OverflowError, OSError):
@@ -226,7 +226,7 @@ def _of_checks_before_jobs(nodeset: NodeSetObject, observed: Observed, worker: W
 
 
 def _of_others(nodeset: NodeSetObject, name: str, worker: Worker) -> Iterable[Cause]:
-    """A drain or DOWN of somebody else; Slurm itself drains a node that has less than slurm.conf says, or where a job does not end."""
+    """A drain or DOWN that others set. Slurm itself drains a node that has less than slurm.conf declares, or where a job does not end."""
     node = worker.node
     if node is None or not worker.has_foreign_drain or is_check(node.reason):
         return
@@ -249,7 +249,7 @@ def _of_others(nodeset: NodeSetObject, name: str, worker: Worker) -> Iterable[Ca
 
 
 def _kill_failed_wish(policy: RemedyPolicy | None) -> Wish:
-    """What the cause asks for: the first step of the policy on the machine, as a pod whose processes do not end may not end either."""
+    """The wish of the cause: the policy's first step on the machine. A pod whose processes do not end may not end either."""
     for step in policy.steps if policy is not None else ():
         if step != "RecreatePod":
             return "reboot" if step == "RebootMachine" else "replace"

@@ -8,7 +8,7 @@ from controllers.nodeset.workers import Worker
 def plan_creations(nodeset: NodeSetObject, observed: Observed, wanted: frozenset[int]) -> tuple[int, ...]:
     """Ordinals to create pods for, those that a job waits for first, no more on their way at once than the set allows.
 
-    A pod that has had its time to come up does not count as on its way: five hundred lost machines must not keep all others from starting.
+    A pod that has had its time to come up does not count as on its way. Otherwise 500 lost machines would keep all others from starting.
     """
     young = observed.now - nodeset.spec.resume_timeout_seconds
     starting = sum(not pod.ready and not pod.terminating and pod.created_at > young for pod in observed.pods.values())

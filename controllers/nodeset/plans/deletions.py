@@ -13,7 +13,7 @@ class Deletions:
     """Pods to delete, in ordinals."""
 
     free: tuple[int, ...] = ()
-    """A reading of Slurm says that no job can be on them."""
+    """By a reading of Slurm, no job can be on them."""
     unbound: tuple[int, ...] = ()
     """Pods without a machine that are not wanted, or of an older template. Each may go as long as it has not changed since it was read."""
 
@@ -30,7 +30,7 @@ def find_unbound(strategy: UpdateStrategy, observed: Observed, wanted: frozenset
     """Ordinals whose pods have no machine, and are of an older template or not wanted: they go at once.
 
     Such a pod has never run anything, so neither its node's state nor the budget nor the window matters. A job that waits for it gets a pod
-    of the new template, instead of waiting until ResumeTimeout for a pod that may fit no machine. With OnDelete people replace pods.
+    of the new template. Otherwise it could wait until ResumeTimeout for a pod that fits no machine. With OnDelete people replace pods.
     """
     staying = wanted if strategy.type == "OnDelete" else wanted.difference(worker.ordinal for worker in outdated)
     return frozenset(ordinal for ordinal, pod in observed.pods.items() if pod.is_unbound and ordinal not in staying)
@@ -45,7 +45,7 @@ def _may_be_deleted(nodeset: NodeSetObject, worker: Worker, leaves: bool) -> boo
 
 
 def _is_struck_off(nodeset: NodeSetObject, worker: Worker) -> bool:
-    """True when Slurm answers, does not know the node, and should not: it may have read its files without the node as its last job ended.
+    """True when Slurm answers but does not know the node, as it should. It may have read its files without the node as its last job ended.
 
     Slurm has ended all jobs there by then, and the pod's stop hook looks for steps that run.
     """

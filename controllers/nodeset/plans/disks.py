@@ -15,7 +15,7 @@ class Disks:
     ending: tuple[int, ...] = ()
     """Missing pods that are not created yet, as their old claim is still being deleted."""
     delete: tuple[int, ...] = ()
-    """Ordinals that were scaled in, and whose claims go as the set says so."""
+    """Ordinals that were scaled in, and whose claims the set's retention deletes."""
 
 
 def plan_disks(nodeset: NodeSetObject, observed: Observed, wanted: frozenset[int]) -> Disks:

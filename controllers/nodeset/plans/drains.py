@@ -105,7 +105,7 @@ def plan_drains(
 
 
 def is_served(nodeset: NodeSetObject, ordinal: int, wanted: frozenset[int]) -> bool:
-    """True for an ordinal that gets a pod when Slurm wants its node: any below `max` in an elastic set, a wanted ordinal in a fixed set."""
+    """True for an ordinal that gets a pod when Slurm wants its node: below `max` in an elastic set, wanted in a fixed set."""
     if nodeset.metadata.deletion_timestamp is not None:
         return False
     spec = nodeset.spec
@@ -127,8 +127,8 @@ def _cause(
     if pod is None or pod.terminating:
         return ""
     if worker.is_off:
-        # A node that is off takes no job, so nothing is drained for the time until its pod is gone. What is drained stays so until then: a
-        # node that is woken keeps its pod, and one that waits for checks may register at any moment.
+        # A node that is off takes no job, so it is not drained for the time until its pod is gone. A drained node stays drained until then.
+        # A node that is woken keeps its pod, and a node that waits for checks may register at any moment.
         reason_of_others = _for_others(observed, pod) if worker.is_draining else ""
         return reason_of_others or (BEFORE_JOBS if worker.is_draining and waits_before_jobs else "")
     if worker.ordinal in leaving:
@@ -156,7 +156,9 @@ def _is_open(worker: Worker) -> bool:
 
 
 def _is_to_be_drained(worker: Worker, reason: str) -> bool:
-    """True for a node that may still take jobs, and for a node whose drain of ours, or of a check that passes again, has another cause.
+    """True for a node that may still take jobs, and for a drained node whose drain needs another cause.
+
+    The latter has a drain of ours, or of a check that passes again.
 
     A node that a job waits for has to come up first: a drain would end that job. A node in a state that is not known here is left alone.
     """
@@ -187,8 +189,10 @@ def _needs_their_drain(worker: Worker, reason: str) -> bool:
 
 
 def _may_be_lifted(nodeset: NodeSetObject, observed: Observed, worker: Worker, wanted: frozenset[int], is_mended: bool) -> bool:
-    """True for a drain whose cause is gone: the pod was replaced or is wanted again, Slurm may wake the elastic node again, or no check
-    fails."""
+    """True for a drain whose cause is gone.
+
+    The pod was replaced or is wanted again, Slurm may wake the elastic node again, or no check fails.
+    """
     pod = worker.pod
     if not worker.has_own_drain and not worker.has_check_drain and not is_mended:
         return False

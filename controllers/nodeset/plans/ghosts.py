@@ -29,7 +29,7 @@ class Ghosts:
 def find_ghosts(nodeset: NodeSetObject, observed: Observed, wanted: frozenset[int], outdated: list[Worker]) -> Ghosts:
     """The ghosts of a set; of those that may have jobs, a few at a time. A set that is being deleted has none: all its pods go.
 
-    Those of an elastic set have to go: only a new slurmd registers from there. In a fixed set slurmd restarts by itself, and only
+    Ghosts of an elastic set have to go: only a new slurmd registers from there. In a fixed set slurmd restarts by itself. There, only
     workers that go in any case are considered: those of an older template, and the surplus.
     """
     if nodeset.metadata.deletion_timestamp is not None:
@@ -50,8 +50,8 @@ def find_ghosts(nodeset: NodeSetObject, observed: Observed, wanted: frozenset[in
 def batch_size(ghosts: int) -> int:
     """How many of these ghosts go at once: one in twenty. There is a batch every GHOST_PAUSE_S.
 
-    Many at once mean that slurmctld has lost its state: jobs may still run there that it knows nothing of. So all of them take ten minutes,
-    in which a person who reads the set's status can stop slurmctld and give it its state back; while it is silent no pod goes.
+    Many at once mean that slurmctld has lost its state: jobs may still run there that it knows nothing of. So all of them take ten minutes.
+    A person who reads the set's status has that time to stop slurmctld and restore its state. While it is silent, no pod goes.
     """
     return -(-ghosts // 20)
 

@@ -98,10 +98,10 @@ def plan_roll(strategy: UpdateStrategy, observed: Observed, wanted: frozenset[in
 
 
 def unavailable(strategy: UpdateStrategy, observed: Observed, wanted: frozenset[int]) -> frozenset[int]:
-    """Wanted ordinals that take no jobs because of us or of Kubernetes: missing, not ready or registered, terminating, leaving, or waiting
-    for the checks that come before jobs; and those that have not been registered for as long as the set asks for.
+    """Wanted ordinals that take no jobs because of us or of Kubernetes, and those that have been registered for less than the set asks for.
 
-    A node that others drained, that is repaired, or whose machine is cordoned, is not in it: it would hold up a roll for as long as a
+    The former are missing, not ready or registered, terminating, leaving, or waiting for the checks that come before jobs.
+    Nodes that others drained, that are repaired, or whose machine is cordoned are left out. They would hold up a roll for as long as a
     repair takes.
     """
     return frozenset(ordinal for ordinal in wanted if _is_unavailable(strategy, observed, observed.worker(ordinal)))

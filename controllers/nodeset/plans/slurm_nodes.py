@@ -36,7 +36,7 @@ class SlurmNodes:
     apply: Mapping[int, SlurmNodeStatus] = field(default_factory=dict[int, SlurmNodeStatus])
     delete: tuple[int, ...] = ()
     is_cut: bool = False
-    """More is to be written than one round may: the next one goes on."""
+    """More is to be written than one round may: the next round writes the rest."""
 
 
 def plan_slurm_nodes(
@@ -63,7 +63,7 @@ def plan_slurm_nodes(
     if is_sweep:
         differing = (at for at in ordinals if _is_outdated(nodeset, shown[at], objects.get(at), lately.get(at)))
         deferred = sorted({*differing}.difference(urgent))
-        is_being_deleted = nodeset.metadata.deletion_timestamp is not None  # then the objects go with the set
+        is_being_deleted = nodeset.metadata.deletion_timestamp is not None  # then the objects are deleted with the set
         gone = [] if is_being_deleted else sorted(objects.keys() - shown.keys() - observed.on_their_way)
     apply = [*urgent, *deferred][:MOST_AT_ONCE]
     delete = gone[: MOST_AT_ONCE - len(apply)]
@@ -120,7 +120,7 @@ def _essence(status: SlurmNodeStatus) -> tuple[str, str, set[tuple[str, str, str
 
 
 def _is_outdated(nodeset: NodeSetObject, new: SlurmNodeStatus, old: SlurmNode | None, written: SlurmNodeStatus | None) -> bool:
-    """True when an object is missing, differs in anything, or would not go with the set."""
+    """True when an object is missing, differs in anything, or would not be deleted with the set."""
     if written is not None and _in_any_order(written) == _in_any_order(new):
         return False
     if old is None:

@@ -1,7 +1,7 @@
 """Where nodes are in Slurm's topologies, and which features they have by the labels of their machines. Pure; part of `plan`.
 
 A changed place affects no running job. A node of a fixed set keeps its place while its pod is away, as the pod mostly returns to the same
-machine; a node that is off has none, as it may wake anywhere.
+machine. A node that is off has no place, as it may wake anywhere.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from slurm.topology import address, block_name, block_place, places_of, tree_pla
 
 @dataclass(frozen=True)
 class Placement:
-    """What Slurm is told of nodes; None for what it has right already."""
+    """An update of nodes in Slurm; None for a value that is right already."""
 
     topology: str | None
     features: tuple[str, ...] | None
@@ -27,7 +27,7 @@ class Topologies:
     """What to tell Slurm and the workers' pods of places."""
 
     place: Mapping[Placement, tuple[int, ...]] = field(default_factory=dict[Placement, tuple[int, ...]])
-    """Ordinals by what Slurm is to be told of them."""
+    """Ordinals by the update that Slurm needs for them."""
     addresses: Mapping[int, str] = field(default_factory=dict[int, str])
     """Pods whose annotation with their node's address is another now."""
     unplaced: Mapping[int, str] = field(default_factory=dict[int, str])
@@ -35,7 +35,7 @@ class Topologies:
 
     @property
     def writes_to_slurm(self) -> bool:
-        """True when Slurm is told something."""
+        """True when Slurm needs an update."""
         return bool(self.place)
 
 
@@ -67,7 +67,7 @@ def plan_topologies(nodeset: NodeSetObject, observed: Observed) -> Topologies:
 
 
 def _compare(spec: NodeSetSpec, worker: Worker, machine: Machine | None, places: Iterable[str]) -> Placement | None:
-    """What Slurm is to be told of a node; None where it knows all of it."""
+    """The update that Slurm needs for a node; None where it needs none."""
     assert worker.node is not None
     wanted = ",".join(places)
     # Without a text of its own, a node is where topology.yaml has all nodes: unplaced.

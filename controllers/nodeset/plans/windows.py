@@ -39,7 +39,7 @@ def find_orphans(reservations: Iterable[str], sets: Container[str]) -> tuple[str
 def plan_windows(observed: Observed) -> Windows:
     """The reservations to make and to release; nothing if the present reservations are unknown.
 
-    Of maintenance that goes on, only its begin counts: Slurm moves no reservation that has begun, and makes none that begins in the past.
+    For maintenance in progress, only its begin counts: Slurm moves no reservation that has begun, and makes none that begins in the past.
     """
     if observed.nodes is None or observed.reserved is None:
         return Windows()

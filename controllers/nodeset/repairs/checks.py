@@ -1,7 +1,7 @@
 """Which health checks the controller starts, on which nodes, and what a pass is to prove there. Pure.
 
-A check is started after a step of a repair, to confirm a fault, before jobs come to a machine, and where it had failed on another
-machine. A check that gives no answer is started again.
+A check is started after a step of a repair, to confirm a fault, and before jobs come to a machine. It is also started where it had
+failed on another machine. A check that gives no answer is started again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -128,7 +128,7 @@ def is_unanswered(view: View, repair: Repair, outstanding: tuple[str, ...]) -> b
 
 
 def _may_look(observed: Observed, worker: Worker) -> bool:
-    """True for a node that answers, and is drained for what a check may end; also where a check looks at it, or was killed there.
+    """True for a node that answers, and is drained for a cause that a check may end. Also where a check looks at it, or was killed there.
 
     False for a node that people decide about.
     """

@@ -54,7 +54,7 @@ class RepairPlan:
     draining_since: Mapping[int, float] = field(default_factory=dict[int, float])
     """Nodes whose repair waits for their last job, and since when, in seconds since 1970: as the status has it already."""
     next_s: float = inf
-    """Seconds until a repair may go on."""
+    """Seconds until a repair may continue."""
     has_changed: bool = False
     """The status is to be written; what follows comes with the next round."""
 
@@ -103,7 +103,7 @@ def _plan(
         views = views_of(policy, map(observed.worker, known.nodes)) if policy is not None else {}
         return RepairPlan(known, unanswered=_unanswered(views, known.nodes, {})), ()
     if policy is None:
-        # What was asked of a machine comes all the same: its node is held until then.
+        # A requested reboot or replacement of a machine still comes: its node is held until then.
         known = Repairs({ordinal: repair for ordinal, repair in known.nodes.items() if repair.asked_at is not None})
         if not known.nodes:
             return RepairPlan(has_changed=bool(observed.repairs.nodes) or observed.repairs.systemic_since is not None), ()
@@ -180,7 +180,7 @@ def _systemic_since(since: float | None, began: Collection[float], most: int, wi
 
 
 def _spared_since(worker: Worker, policy: RemedyPolicy) -> float:
-    """When a check found a fault on a node that it does not drain, as checks hold as many nodes as they may; 0 for all other nodes."""
+    """When a check found a fault on a node that it does not drain, as checks hold their maximum of nodes. 0 for all other nodes."""
     if (node := worker.node) is None:
         return 0
     spared = [

@@ -44,7 +44,7 @@ def wait_s(policy: RemedyPolicy, repair: Repair) -> float:
 
 
 def next_step(policy: RemedyPolicy, repair: Repair, machine: Machine | None, faults: Mapping[str, Wish]) -> Step | None:
-    """The first step that was not taken in this repair, nor on this machine, and does what every fault asks for; None if there is none.
+    """The first step that does what every fault asks for, and was not taken in this repair or on this machine. None if there is none.
 
     A machine with other workers is neither rebooted nor replaced.
     """
@@ -112,8 +112,10 @@ def machine_step(view: View, repair: Repair) -> MachineStep | None:
 
 
 def is_held(view: View, repair: Repair, is_systemic: bool) -> bool:
-    """True for a node that is to have a drain: for a step, until checks say that it has helped, or because it has not helped, or none
-    would, and nobody else drains it."""
+    """True for a node that the repair drains: for a step, and until checks confirm that the step has helped.
+
+    It is drained as well if the step has not helped, or no step would, while a fault lasts that drains no node by itself.
+    """
     may_hold = view.worker.is_draining or not is_systemic
     if may_hold and repair.state in WAITING and view.outstanding(repair):
         return True

@@ -59,7 +59,7 @@ class View:
 
     @cached_property
     def is_mended(self) -> bool:
-        """True when Slurm's own drain (`Kill task failed`) is to be lifted, and is no fault any more.
+        """True when Slurm's own drain (`Kill task failed`) is to be lifted, and does not count as a fault any more.
 
         Slurm never lifts it. The repair's last step has begun after it, and has replaced the machine, its boot or the pod.
         """
@@ -91,7 +91,7 @@ def last_step(repair: Repair) -> TakenStep | None:
 
 
 def is_peoples(observed: Observed, worker: Worker) -> bool:
-    """True for a node that people decide about: others have drained it or set it down, or its machine is cordoned or about to be taken.
+    """True for a node that people decide about: others drained it or set it down, or its machine is cordoned or about to be taken.
 
     Also true if the pod's machine has no Kubernetes node any more: a cordon would be unknown.
     """

@@ -10,7 +10,7 @@ from controllers.runtime.writer import Deletion
 
 
 async def create_claims(round_: Round, ordinals: Iterable[int]) -> bool:
-    """Creates the claims of these ordinals; False when the API server refused some. A claim that exists is no error."""
+    """Creates the claims of these ordinals; False when the API server refused some. A claim that exists does not count as an error."""
     claims = [claim for ordinal in ordinals for claim in build.build_claims(round_.nodeset, ordinal)]
     return not round_.fail_any("volume claim", await round_.world.writer.create_many(CLAIMS, claims))
 

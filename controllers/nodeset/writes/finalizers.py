@@ -21,7 +21,7 @@ async def add_finalizer(round_: Round) -> None:
 
 
 async def finish(round_: Round, observed: Observed) -> None:
-    """The set has no pod any more: claims are deleted where the set says so, then the finalizer."""
+    """The set has no pod any more: deletes its claims if its retention is `Delete`, then the finalizer."""
     nodeset, world = round_.nodeset, round_.world
     if nodeset.spec.volume_claim_retention.when_deleted == "Delete":
         await delete_claims(round_, observed.claims.owned)

@@ -13,7 +13,7 @@ _COMMENT = "maintenance of the machine was announced"
 
 
 async def change_windows(round_: Round, windows: Windows) -> None:
-    """Sends a request for each node; a request that Slurm refuses holds up no other. What comes too late is for the next round."""
+    """Sends a request for each node; a request that Slurm refuses holds up no other. Late requests wait for the next round."""
     slurm, nodeset = round_.world.slurm_writer, round_.key[1]
     for name in round_.names(windows.release):
         if await round_.attempt("end of a reservation", slurm.release(f"{ANNOUNCED}{name}", round_.asked_at)):
@@ -29,7 +29,7 @@ async def change_windows(round_: Round, windows: Windows) -> None:
 
 
 async def release_orphans(world: World) -> None:
-    """Releases reservations of nodes whose set is gone. What fails is tried again with the next call."""
+    """Releases reservations of nodes whose set is gone. A request that fails is tried again with the next call."""
     snapshot = world.poller.snapshot
     if snapshot is None or not world.nodesets.synced.is_set() or not _orphans(world, snapshot):
         return

@@ -56,7 +56,7 @@ def test_special_letters_can_be_chosen() -> None:
 
 
 def test_a_type_that_is_not_covered_names_the_cli() -> None:
-    with pytest.raises(SlipwayError, match="RandomPet is made by the pulumi CLI only"):
+    with pytest.raises(SlipwayError, match="RandomPet is made by the Pulumi CLI only"):
         make("RandomPet", {})
 
 

@@ -113,7 +113,7 @@ def test_a_value_is_asked_for_under_its_old_names_too(tmp_path: Path) -> None:
         pytest.param(
             'random.RandomBytes("a", length=1)\nrandom.RandomBytes("a", length=1)', "Two resources have the same URN", id="one-urn-twice"
         ),
-        pytest.param('random.RandomPet("a")', "RandomPet is made by the pulumi CLI only", id="random-pet"),
+        pytest.param('random.RandomPet("a")', "RandomPet is made by the Pulumi CLI only", id="random-pet"),
         pytest.param('pulumi.Output.from_input(1).apply(lambda _: {}["late"])', "__main__.py:4: KeyError: 'late'", id="bug-in-apply"),
         pytest.param(
             'random.RandomId("a", byte_length=1, opts=pulumi.ResourceOptions(transforms=[lambda args: None]))', "transforms", id="transform"
