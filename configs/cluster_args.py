@@ -63,7 +63,7 @@ class Hardware(TypedDict):
     memoryMiB: int
     """All memory of the machine, in MiB. Type: integer, 1 to 1,000,000,000. Unit: MiB. Required."""
     gpus: NotRequired[HardwareGpus]
-    """The machine's GPUs. Type: HardwareGpus. Default: it has none."""
+    """The machine's GPUs. Type: [`HardwareGpus`](#hardwaregpus). Default: it has none."""
 
 
 class Taint(TypedDict):
@@ -81,9 +81,9 @@ class ExistingNodes(TypedDict):
     """Nodes that are in the Kubernetes cluster already, found by label."""
 
     labels: dict[str, str]
-    """Labels that a Kubernetes node must have to belong to the pool. At least one is needed. Type: mapping of string (a Kubernetes label key, at most 317 characters) to string (a Kubernetes label value, at most 63 characters). Required."""
+    """Labels that a Kubernetes node must have to belong to the pool. At least one is needed. Type: mapping. Name: string (a Kubernetes label key, at most 317 characters). Value: string (a Kubernetes label value, at most 63 characters). Required."""
     taints: NotRequired[list[Taint]]
-    """Taints of these nodes, which the pods of the cluster are to tolerate. Type: list of Taint. Default: `[]`."""
+    """Taints of these nodes, which the pods of the cluster are to tolerate. Type: list of [`Taint`](#taint). Default: `[]`."""
     count: NotRequired[int]
     """Least number of such nodes that a deployment expects to find. Type: integer, 1 to 2,147,483,647. Default: `1`."""
     gpuResource: NotRequired[str]
@@ -102,7 +102,7 @@ class EksNodes(TypedDict):
     min: NotRequired[int]
     """Least number of machines in the node group. Type: integer, 0 to 2,147,483,647. Default: `0`."""
     desired: NotRequired[int]
-    """Number of machines of a new group; later it is the autoscaler's, and a change is not applied: the preview says so, with the command that sets it. Type: integer, 0 to 2,147,483,647. Default: `min`."""
+    """Number of machines of a new group. Later it is the autoscaler's, and a change is not applied: the preview reports that, with the command that sets it. Type: integer, 0 to 2,147,483,647. Default: `min`."""
     amiType: NotRequired[str]
     """EKS's name for the machine image. Machines without GPUs need one without NVIDIA, such as AL2023_x86_64_STANDARD. Type: string (one of EKS' machine images for Linux, such as AL2023_x86_64_NVIDIA or CUSTOM, at most 60 characters). Default: `AL2023_x86_64_NVIDIA`."""
     capacityType: NotRequired[str]
@@ -118,9 +118,9 @@ class EksNodes(TypedDict):
     diskGiB: NotRequired[int]
     """Root disk of a machine, in GiB. Type: integer, 20 to 65,536. Unit: GiB. Default: `200`."""
     labels: NotRequired[dict[str, str]]
-    """Labels of the Kubernetes nodes, in addition to `slipway.dev/pool`, which is always set. Type: mapping of string (a Kubernetes label key, at most 317 characters) to string (a Kubernetes label value, at most 63 characters). Default: `{}`."""
+    """Labels of the Kubernetes nodes, in addition to `slipway.dev/pool`, which is always set. Type: mapping. Name: string (a Kubernetes label key, at most 317 characters). Value: string (a Kubernetes label value, at most 63 characters). Default: `{}`."""
     taints: NotRequired[list[Taint]]
-    """Taints of the Kubernetes nodes; the pods of the cluster tolerate them. Type: list of Taint. Default: `[]`."""
+    """Taints of the Kubernetes nodes; the pods of the cluster tolerate them. Type: list of [`Taint`](#taint). Default: `[]`."""
 
 
 class NodePool(TypedDict):
@@ -131,13 +131,13 @@ class NodePool(TypedDict):
     machine: NotRequired[str]
     """Machine type of the catalogue in `configs/models/machines.py`. Type: one of 83 names. Default: not set."""
     hardware: NotRequired[Hardware]
-    """What one machine has, where its type is not in the catalogue. Type: Hardware. Default: not set."""
+    """What one machine has, where its type is not in the catalogue. Type: [`Hardware`](#hardware). Default: not set."""
     max: int
     """Machines that the pool can hold, at most. Type: integer, 1 to 10,000. Required."""
     existing: NotRequired[ExistingNodes]
-    """Nodes that are in the Kubernetes cluster already. Type: ExistingNodes. Default: not set."""
+    """Nodes that are in the Kubernetes cluster already. Type: [`ExistingNodes`](#existingnodes). Default: not set."""
     eks: NotRequired[EksNodes]
-    """A managed node group that Slipway makes in an EKS cluster. Type: EksNodes. Default: not set."""
+    """A managed node group that Slipway makes in an EKS cluster. Type: [`EksNodes`](#eksnodes). Default: not set."""
     runtimeClass: NotRequired[str]
     """RuntimeClass of the pods on the pool's nodes, such as `nvidia`. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: none."""
 
@@ -159,9 +159,9 @@ class SystemNodes(TypedDict):
     """Where the control plane, the login pods and the health checks run. Without labels: on any node without a taint."""
 
     labels: NotRequired[dict[str, str]]
-    """Labels that a Kubernetes node must have. Type: mapping of string (a Kubernetes label key, at most 317 characters) to string (a Kubernetes label value, at most 63 characters). Default: `{}`."""
+    """Labels that a Kubernetes node must have. Type: mapping. Name: string (a Kubernetes label key, at most 317 characters). Value: string (a Kubernetes label value, at most 63 characters). Default: `{}`."""
     taints: NotRequired[list[Taint]]
-    """Taints of these nodes, which the pods are to tolerate. Type: list of Taint. Default: `[]`."""
+    """Taints of these nodes, which the pods are to tolerate. Type: list of [`Taint`](#taint). Default: `[]`."""
 
 
 class Update(TypedDict):
@@ -190,7 +190,7 @@ class Remedies(TypedDict):
     """What is done about nodes that stay faulty, and how often. No step is taken where a job may run."""
 
     steps: list[str]
-    """The steps, in their order; each is taken once for a fault. RecreatePod: the worker's pod is replaced. RebootMachine, ReplaceMachine: as `machines` says. Type: list, each one of `RecreatePod`, `RebootMachine`, `ReplaceMachine`. Required."""
+    """The steps, in their order; each is taken once for a fault. RecreatePod: the worker's pod is replaced. RebootMachine, ReplaceMachine: in the way that `machines` names. Type: list, each one of `RecreatePod`, `RebootMachine`, `ReplaceMachine`. Required."""
     causes: NotRequired[list[str]]
     """Kinds of causes that are acted on. Type: list, each one of `hardware`, `node`. Default: `[hardware, node]`."""
     confirmedBy: NotRequired[str]
@@ -204,7 +204,7 @@ class Remedies(TypedDict):
     maxPerDay: NotRequired[int]
     """Most steps of each sort in 24 hours, over the whole set. Type: integer, 1 to 65,536. Default: `10`."""
     systemicPercent: NotRequired[int]
-    """Where more nodes than this percentage of the set (at least one) begin to fail within the window, the cause is systemic: nothing is repaired, and the controller drains nothing more for checks, until half as many fail. Type: integer, 1 to 100. Unit: percent. Default: `10`."""
+    """Where more nodes than this percentage of the set (at least one) begin to fail within the window, the cause is systemic. Then nothing is repaired, and the controller drains nothing more for checks, until half as many fail. Type: integer, 1 to 100. Unit: percent. Default: `10`."""
     windowS: NotRequired[int]
     """The window, in seconds. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `600`."""
     machines: NotRequired[str]
@@ -217,7 +217,7 @@ class MachineCause(TypedDict):
     """What conditions or taints of a Kubernetes node say against the Slurm nodes on it, as long as they are there."""
 
     condition: NotRequired[str]
-    """Type of the conditions, as in `kubectl describe node`; `*` stands for any text. Those of Kubernetes itself are never causes. Type: string (a type of conditions, * for any text, at most 316 characters). Default: not set."""
+    """Type of the conditions, as in `kubectl describe node`; `*` stands for any text. Kubernetes' own conditions are never causes. Type: string (a type of conditions, * for any text, at most 316 characters). Default: not set."""
     status: NotRequired[bool]
     """The status of such a condition that counts. False: for conditions that are good when they are True. Type: true or false. Default: `true`."""
     taint: NotRequired[str]
@@ -225,7 +225,7 @@ class MachineCause(TypedDict):
     kind: NotRequired[str]
     """hardware, node: a fault, which `remedies` may repair. maintenance: planned, or beyond repair, such as the end of a spot machine. Type: one of `hardware`, `node`, `maintenance`. Default: `node`."""
     wish: NotRequired[str]
-    """none: it is only told. Maintenance with `drain` drains the node until it is taken back. A fault with `drain`, `reboot` or `replace` is repaired by the steps of `remedies` that do as much or more, after `waitS`; without `remedies` it is only told. Type: one of `none`, `drain`, `reboot`, `replace`. Default: `none`."""
+    """none: it is only reported. Maintenance with `drain` drains the node until it is taken back. A fault with `drain`, `reboot` or `replace` is repaired after `waitS`, by the steps of `remedies` that do as much or more. Without `remedies` it is only reported. Type: one of `none`, `drain`, `reboot`, `replace`. Default: `none`."""
 
 
 class VolumeClaim(TypedDict):
@@ -285,11 +285,11 @@ class Gpus(TypedDict):
     count: int
     """GPUs of one Slurm node. Type: integer, 1 to 2,147,483,647. Required."""
     driverName: NotRequired[str]
-    """The model as `nvidia-smi -L` or `amd-smi static` names it, where `model` is no part of that name. Type: string (one line of printable characters). Default: any name with `model` in it."""
+    """The model as `nvidia-smi -L` or `amd-smi static` names it, where `model` is not in that name. Type: string (one line of printable characters). Default: any name that contains `model`."""
     sockets: NotRequired[list[int]]
     """The processor socket beside each GPU, counted from 0, in the order of the GPUs' device files. Type: list of integer, 0 to 2,147,483,647. Default: `[]` (GPUs evenly over the machine's sockets, the first ones beside socket 0)."""
     mig: NotRequired[list[Mig]]
-    """The instances that each GPU is divided into by NVIDIA's MIG. Type: list of Mig. Default: `[]` (whole GPUs)."""
+    """The instances that each GPU is divided into by NVIDIA's MIG. Type: list of [`Mig`](#mig). Default: `[]` (whole GPUs)."""
 
 
 class PodResources(TypedDict):
@@ -315,25 +315,25 @@ class NodeSet(TypedDict):
     max: NotRequired[int]
     """Elastic set: most nodes that the queue may ask for. Type: integer, 1 to 65,536. Default: not set."""
     update: NotRequired[Update]
-    """How a change of the worker pod reaches running nodes. Type: Update. Default: those of its keys."""
+    """How a change of the worker pod reaches running nodes. Type: [`Update`](#update). Default: those of its keys."""
     drain: NotRequired[Drain]
-    """What happens to the jobs of a node that is to be removed or updated. Type: Drain. Default: those of its keys."""
+    """What happens to the jobs of a node that is to be removed or updated. Type: [`Drain`](#drain). Default: those of its keys."""
     remedies: NotRequired[Remedies]
-    """What is done about nodes that stay faulty. Type: Remedies. Default: nothing; they are drained, and wait for a person."""
+    """What is done about nodes that stay faulty. Type: [`Remedies`](#remedies). Default: nothing; they are drained, and wait for a person."""
     checksBeforeJobs: NotRequired[list[str]]
     """Health checks that a machine has to pass before its node takes jobs of users, run as jobs, one after another. A machine passes them once; another machine of the node passes them again. For fixed sets. Type: list of string. Default: `[]` (none)."""
     machineCauses: NotRequired[list[MachineCause]]
-    """Which conditions and taints of Kubernetes nodes say something against the Slurm nodes on them. The first that matches decides; behind these stands the table of docs/operate/remedies.md. Type: list of MachineCause. Default: `[]` (that table alone)."""
+    """Which conditions and taints of Kubernetes nodes say something against the Slurm nodes on them. The first that matches decides; behind these stands the table of docs/operate/remedies.md. Type: list of [`MachineCause`](#machinecause). Default: `[]` (that table alone)."""
     placement: NotRequired[str]
     """Pinned: a node returns to the Kubernetes node where it first ran, as long as that exists. Any: wherever there is room. Type: one of `Any`, `Pinned`. Default: `Any`."""
     volumeClaims: NotRequired[list[VolumeClaim]]
-    """Disks that each node has of its own. Type: list of VolumeClaim. Default: `[]`."""
+    """Disks that each node has of its own. Type: list of [`VolumeClaim`](#volumeclaim). Default: `[]`."""
     volumeClaimRetention: NotRequired[VolumeClaimRetention]
-    """When these disks are deleted. Type: VolumeClaimRetention. Default: those of its keys."""
+    """When these disks are deleted. Type: [`VolumeClaimRetention`](#volumeclaimretention). Default: those of its keys."""
     tmp: NotRequired[Tmp]
-    """Limit of each job's /tmp and /var/tmp. Type: Tmp. Default: none; jobs share the node's disk."""
+    """Limit of each job's /tmp and /var/tmp. Type: [`Tmp`](#tmp). Default: none; jobs share the node's disk."""
     scratch: NotRequired[Scratch]
-    """A /scratch of each job's own on the node's disk. Type: Scratch. Default: none."""
+    """A /scratch of each job's own on the node's disk. Type: [`Scratch`](#scratch). Default: none."""
     maxPodsInFlight: NotRequired[int]
     """Most pods that may be created and not yet ready at the same time. Type: integer, 1 to 65,536. Default: `500`."""
     cpus: NotRequired[int]
@@ -341,15 +341,15 @@ class NodeSet(TypedDict):
     memoryMiB: NotRequired[int]
     """Memory of one node, in MiB. Type: integer, 1 to 1,000,000,000. Unit: MiB. Default: the machine's less 5 % (1,024 MiB at least), in proportion to `cpus`."""
     gpus: NotRequired[Gpus]
-    """GPUs of one node. Type: Gpus. Default: none."""
+    """GPUs of one node. Type: [`Gpus`](#gpus). Default: none."""
     simulatedGpus: NotRequired[bool]
     """True: stand-in device files for GPUs that the machine lacks. For development only. Type: true or false. Default: `false`."""
     features: NotRequired[list[str]]
     """Slurm features of the nodes, for `sbatch --constraint`. Type: list of string (a feature: letters, digits and any of _ . = -, first no sign, at most 64 characters). Default: `[]`."""
     slurmd: NotRequired[dict[str, Any]]
-    """Other keys of the node line in slurm.conf. Type: mapping of string (a key of Slurm: letters, digits and underscores, at most 64 characters) to string or number or boolean (a value without `#`, `"` and `\\`). Default: `{}`."""
+    """Other keys of the node line in slurm.conf. Type: mapping. Name: string (a key of Slurm: letters, digits and underscores, at most 64 characters). Value: string or number or boolean (a value without `#`, `"` and `\\`). Default: `{}`."""
     resources: NotRequired[PodResources]
-    """Kubernetes requests of the worker pod, where they differ from the node's CPUs and memory. Type: PodResources. Default: those of its keys."""
+    """Kubernetes requests of the worker pod, where they differ from the node's CPUs and memory. Type: [`PodResources`](#podresources). Default: those of its keys."""
     drainGraceS: NotRequired[int]
     """How long a stopping pod waits for its jobs, in seconds; jobs that still run then end with it. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `604800` (a week)."""
     mounts: NotRequired[list[str]]
@@ -370,7 +370,7 @@ class Partition(TypedDict):
     defaultTime: NotRequired[str]
     """Time limit of jobs that ask for none. Type: string (a time as Slurm writes it: days-hours:minutes:seconds, minutes, or UNLIMITED; in quotes). Default: `maxTime`."""
     state: NotRequired[str]
-    """UP: jobs are queued and started. DOWN: queued only. DRAIN: running and queued jobs go on, new ones are refused. INACTIVE: nothing is queued or started. Type: one of `UP`, `DOWN`, `DRAIN`, `INACTIVE`. Default: `UP`."""
+    """UP: jobs are queued and started. DOWN: queued only. DRAIN: running and queued jobs continue, new ones are refused. INACTIVE: nothing is queued or started. Type: one of `UP`, `DOWN`, `DRAIN`, `INACTIVE`. Default: `UP`."""
     priorityTier: NotRequired[int]
     """Jobs of a partition with a higher tier are scheduled first. Type: integer, 0 to 65,533. Default: `1`."""
     allowAccounts: NotRequired[list[str]]
@@ -382,7 +382,7 @@ class Partition(TypedDict):
     topology: NotRequired[str]
     """Name of the `topologies` by which jobs of the partition are placed. Type: string (a topology's name: letters, digits, dashes and underscores, first a letter, at most 40 characters). Default: the first."""
     settings: NotRequired[dict[str, Any]]
-    """Other keys of the partition line in slurm.conf. With accounting, TRESBillingWeights of a partition with GPUs is by default 1 for each CPU and the memory in GiB for each GPU, as in `CPU=1,GRES/gpu=80`. Type: mapping of string (a key of Slurm: letters, digits and underscores, at most 64 characters) to string or number or boolean (a value without `#`, `"` and `\\`). Default: `{}`."""
+    """Other keys of the partition line in slurm.conf. With accounting, a partition with GPUs has default TRESBillingWeights, such as `CPU=1,GRES/gpu=80`. These are 1 for each CPU, and for each GPU its memory in GiB. Type: mapping. Name: string (a key of Slurm: letters, digits and underscores, at most 64 characters). Value: string or number or boolean (a value without `#`, `"` and `\\`). Default: `{}`."""
 
 
 class Tree(TypedDict):
@@ -411,9 +411,9 @@ class Topology(TypedDict):
     preset: NotRequired[str]
     """A tree by labels that a cloud writes. `ec2`: layers of EC2's network. `gke`: block, sub-block and host. `coreweave`: its fabric, superpod and leaf group. `zones`: region and zone. Type: one of `ec2`, `gke`, `coreweave`, `zones`. Default: not set."""
     tree: NotRequired[Tree]
-    """A tree of switches. Type: Tree. Default: not set."""
+    """A tree of switches. Type: [`Tree`](#tree). Default: not set."""
     block: NotRequired[Block]
-    """Blocks. Type: Block. Default: not set."""
+    """Blocks. Type: [`Block`](#block). Default: not set."""
 
 
 class Nfs(TypedDict):
@@ -431,7 +431,7 @@ class Disk(TypedDict):
     """A disk of one pod (ReadWriteOnce)."""
 
     storageClass: NotRequired[str]
-    """StorageClass of the disk. A daemon's disk that is there keeps its class; the preview says so. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: the Kubernetes cluster's own default class."""
+    """StorageClass of the disk. A daemon's disk that exists keeps its class, and the preview reports that. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: the Kubernetes cluster's own default class."""
     size: NotRequired[str]
     """Size of the disk. Type: string (a size such as 100Gi (units Mi, Gi, Ti, M, G, T), at most 12 characters). Default: `5Gi`."""
 
@@ -448,11 +448,11 @@ class Source(TypedDict):
     size: NotRequired[str]
     """Size of the volume of `storageClass`; the other sources take none. Type: string (a size such as 100Gi (units Mi, Gi, Ti, M, G, T), at most 12 characters). Default: not set."""
     nfs: NotRequired[Nfs]
-    """An export of an NFS server that exists already. Type: Nfs. Default: not set."""
+    """An export of an NFS server that exists already. Type: [`Nfs`](#nfs). Default: not set."""
     nfsServer: NotRequired[bool]
     """True: a folder of its own on the NFS server that `storage.nfsServer` declares. Type: true or false. Default: `false`."""
     disk: NotRequired[Disk]
-    """A disk that one machine at a time can mount (ReadWriteOnce): for clusters whose pods are all on one machine. Type: Disk. Default: not set."""
+    """A disk that one machine at a time can mount (ReadWriteOnce): for clusters whose pods are all on one machine. Type: [`Disk`](#disk). Default: not set."""
 
 
 class RootTar(TypedDict):
@@ -472,7 +472,7 @@ class RootVersion(TypedDict):
     image: NotRequired[str]
     """Image that it is filled from, with the same release of Slurm as the image of the Slurm roles. Type: string (an image with its tag or digest, such as registry.example/slurm:26.05, at most 500 characters). Default: `images.root`, unless `tar` is set."""
     tar: NotRequired[RootTar]
-    """Tar that it is filled from, in place of an image. Type: RootTar. Default: not set."""
+    """Tar that it is filled from, in place of an image. Type: [`RootTar`](#roottar). Default: not set."""
     carryFrom: NotRequired[str]
     """Version whose later changes are carried over when this one is filled: packages, files and system users that were added to it. Type: string. Default: none."""
 
@@ -481,11 +481,11 @@ class Root(TypedDict):
     """The versioned root: jobs and logins see one version of it as `/`, instead of their pod's image."""
 
     versions: NotRequired[list[RootVersion]]
-    """The versions that exist side by side. Type: list of RootVersion. Default: `[]` (one, filled from `images.root` and named after its tag)."""
+    """The versions that exist side by side. Type: list of [`RootVersion`](#rootversion). Default: `[]` (one, filled from `images.root` and named after its tag)."""
     current: NotRequired[str]
     """Version that new jobs and sessions get; running jobs keep theirs. Type: string (a version name: letters, digits, dots, dashes, underscores, first a letter or digit, at most 64 characters). Default: the last of `versions`."""
     packages: NotRequired[list[str]]
-    """Debian packages that the current version has beside those of its image. They are installed before it becomes current, and in the running one when the list grows; a package that leaves the list stays. Type: list of string (a Debian package: lower case letters, digits, plus, dots and dashes, and =VERSION where it is to be that one, at most 200 characters). Default: `[]`."""
+    """Debian packages that the current version has beside those of its image. They are installed before it becomes current, and in the running one when the list grows; a package that leaves the list stays. Type: list of string (a Debian package: lower-case letters, digits, plus, dots and dashes, with =VERSION if fixed, at most 200 characters). Default: `[]`."""
     keepDays: NotRequired[int]
     """Days that a version stays after it is no longer declared, or longer while a job uses it. Older sessions lose their root. Type: integer, 0 to 3,650. Unit: days. Default: `7`."""
 
@@ -502,11 +502,11 @@ class Mount(TypedDict):
     size: NotRequired[str]
     """Size of the volume of `storageClass`; the other sources take none. Type: string (a size such as 100Gi (units Mi, Gi, Ti, M, G, T), at most 12 characters). Default: not set."""
     nfs: NotRequired[Nfs]
-    """An export of an NFS server that exists already. Type: Nfs. Default: not set."""
+    """An export of an NFS server that exists already. Type: [`Nfs`](#nfs). Default: not set."""
     nfsServer: NotRequired[bool]
     """True: a folder of its own on the NFS server that `storage.nfsServer` declares. Type: true or false. Default: `false`."""
     disk: NotRequired[Disk]
-    """A disk that one machine at a time can mount (ReadWriteOnce): for clusters whose pods are all on one machine. Type: Disk. Default: not set."""
+    """A disk that one machine at a time can mount (ReadWriteOnce): for clusters whose pods are all on one machine. Type: [`Disk`](#disk). Default: not set."""
     name: str
     """Name of the mount; node sets refer to it. Type: string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 40 characters). Required."""
     mountPath: str
@@ -519,7 +519,7 @@ class NfsServer(TypedDict):
     """An NFS server in the cluster, for those without a shared file system: one pod on one disk, which every `nfsServer: true` shares."""
 
     storageClass: NotRequired[str]
-    """StorageClass of the server's disk. A disk that is there keeps its class; the preview says so. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: the Kubernetes cluster's own default class."""
+    """StorageClass of the server's disk. A disk that exists keeps its class, and the preview reports that. Type: string (a Kubernetes object name: lower-case letters, digits, dashes, and single dots between them, at most 253 characters). Default: the Kubernetes cluster's own default class."""
     size: str
     """Size of the server's disk. Type: string (a size such as 100Gi (units Mi, Gi, Ti, M, G, T), at most 12 characters). Required."""
     clusterIP: str
@@ -534,19 +534,19 @@ class Storage(TypedDict):
     """All storage of the cluster."""
 
     sharedRoot: Source
-    """The shared volume, at /shared in the login pods and workers; the versions of `root` are on it. Type: Source. Required."""
+    """The shared volume, at /shared in the login pods and workers; the versions of `root` are on it. Type: [`Source`](#source). Required."""
     root: NotRequired[Root]
-    """The versioned root file system of jobs and logins. Type: Root. Default: none; jobs and logins see their pod's image, and /shared."""
+    """The versioned root file system of jobs and logins. Type: [`Root`](#root). Default: none; jobs and logins see their pod's image, and /shared."""
     home: Source
-    """Homes of the users, at /home. Type: Source. Required."""
+    """Homes of the users, at /home. Type: [`Source`](#source). Required."""
     mounts: NotRequired[list[Mount]]
-    """Further shared volumes. Type: list of Mount. Default: `[]`."""
+    """Further shared volumes. Type: list of [`Mount`](#mount). Default: `[]`."""
     projects: NotRequired[str]
     """Where the folders of accounts with `folder: true` are: a folder directly below /shared or below one of `mounts`, or such a mount itself. Type: string (a plain absolute path, without spaces, `..` or a slash at the end). Default: `/shared/projects`."""
     nfsServer: NotRequired[NfsServer]
-    """An NFS server in the cluster, for sources that say `nfsServer: true`. Type: NfsServer. Default: none."""
+    """An NFS server in the cluster, for sources that say `nfsServer: true`. Type: [`NfsServer`](#nfsserver). Default: none."""
     state: NotRequired[Disk]
-    """Disk of slurmctld, which holds its state: the queue lives here. Type: Disk. Default: those of its keys."""
+    """Disk of slurmctld, which holds its state: the queue lives here. Type: [`Disk`](#disk). Default: those of its keys."""
 
 
 class LoginService(TypedDict):
@@ -557,7 +557,7 @@ class LoginService(TypedDict):
     nodePort: NotRequired[int]
     """Port on the nodes, from 30000 to 32767, for the types NodePort and LoadBalancer. Type: integer, 1 to 2,147,483,647. Default: Kubernetes chooses one."""
     annotations: NotRequired[dict[str, str]]
-    """Annotations of the Service, such as those of the cloud's load balancer. Type: mapping of string (one line of printable characters) to string (one line of printable characters). Default: `{}`."""
+    """Annotations of the Service, such as those of the cloud's load balancer. Type: mapping. Name: string (one line of printable characters). Value: string (one line of printable characters). Default: `{}`."""
     sourceRanges: NotRequired[list[str]]
     """Networks that may connect to a LoadBalancer. Type: list of string (one line of printable characters). Default: `[]` (all)."""
 
@@ -600,7 +600,7 @@ class User(TypedDict):
     shell: NotRequired[str]
     """Login shell. Type: string (a plain absolute path, without spaces, `..` or a slash at the end). Default: `/bin/bash`."""
     admin: NotRequired[bool]
-    """True: the user may run anything as root with `sudo` in a login session, such as the installation of packages into the current version of `storage.root`, for everybody. For people whom you trust with root on the machines of login pods and workers; see docs/explain/security.md. Type: true or false. Default: `false`."""
+    """True: the user may run anything as root with `sudo` in a login session. For example, they can install packages into the current version of `storage.root`, for everybody. Set it for people whom you trust with root on the machines of login pods and workers; see docs/explain/security.md. Type: true or false. Default: `false`."""
 
 
 class Ldap(TypedDict):
@@ -635,9 +635,9 @@ class Ldap(TypedDict):
     minUid: NotRequired[int]
     """Users with a lower uid are left out. Type: integer, 500 to 1,999,999,999. Default: `1000`."""
     minGid: NotRequired[int]
-    """Groups with a lower gid are left out, as are users whose own group has one; Debian's group users (100) is allowed as a user's own. Type: integer, 500 to 1,999,999,999. Default: `1000`."""
+    """Groups with a lower gid are left out, as are users whose own group has one. Debian's group users (100) is allowed as a user's own. Type: integer, 500 to 1,999,999,999. Default: `1000`."""
     maxRemovedPercent: NotRequired[int]
-    """If more than this share of more than 10 users (or groups) disappears at once, this counts as a fault of LDAP and none is removed, as with an answer without any user. 100: every answer is believed. Type: integer, 0 to 100. Unit: percent. Default: `50`."""
+    """If more than this share of more than 10 users (or groups) disappears at once, LDAP counts as faulty and none is removed. An answer without any user counts as a fault, too. 100: every answer is believed. Type: integer, 0 to 100. Unit: percent. Default: `50`."""
 
 
 class Login(TypedDict):
@@ -646,23 +646,23 @@ class Login(TypedDict):
     replicas: NotRequired[int]
     """Number of login pods. Type: integer, 0 to 20. Default: `1`."""
     service: NotRequired[LoginService]
-    """The Service in front of them. Type: LoginService. Default: those of its keys."""
+    """The Service in front of them. Type: [`LoginService`](#loginservice). Default: those of its keys."""
     sshToNodes: NotRequired[bool]
     """True: a user can `ssh` to the nodes where the user has a job, and is part of the job there. False: workers have no sshd. Type: true or false. Default: `true`."""
     banner: NotRequired[str]
     """Text shown at login, above the state of the cluster. Type: string (lines of printable characters, at most 4,000 characters). Default: `""`."""
     limits: NotRequired[LoginLimits]
-    """What each user may use of a login pod. Type: LoginLimits. Default: those of its keys."""
+    """What each user may use of a login pod. Type: [`LoginLimits`](#loginlimits). Default: those of its keys."""
     drainGraceS: NotRequired[int]
     """How long a stopping login pod waits for its open sessions, in seconds; new sessions go to other pods at once. Type: integer, 0 to 604,800. Unit: seconds. Default: `600`."""
     groups: NotRequired[list[Group]]
-    """Groups that users can share. Type: list of Group. Default: `[]`."""
+    """Groups that users can share. Type: list of [`Group`](#group). Default: `[]`."""
     users: NotRequired[list[User]]
-    """The people who can log in. With `ldap`, these are in addition to its users, and take precedence. Type: list of User. Default: `[]`."""
+    """The people who can log in. With `ldap`, these are in addition to its users, and take precedence. Type: list of [`User`](#user). Default: `[]`."""
     ldap: NotRequired[Ldap]
-    """A directory with further users and groups. Type: Ldap. Default: none."""
+    """A directory with further users and groups. Type: [`Ldap`](#ldap). Default: none."""
     homeKeys: NotRequired[bool]
-    """True: the keys in `~/.ssh/authorized_keys` may log in as well, on login pods only. A removed user is refused all the same; but a user who stays and whose keys are withdrawn can still log in with those in the home. Type: true or false. Default: `false`."""
+    """True: the keys in `~/.ssh/authorized_keys` may log in as well, on login pods only. A removed user is refused anyway. A user who stays can log in with the keys in the home even after all others are withdrawn. Type: true or false. Default: `false`."""
     adminGroups: NotRequired[list[str]]
     """Groups whose members are admins, as with `admin: true`. Type: list of string (a user name: lower-case letters, digits, dashes and underscores, first a letter, at most 32 characters). Default: `[]`."""
 
@@ -715,7 +715,7 @@ class Archive(TypedDict):
     records: list[str]
     """Kinds of records to archive, in the words of `purge`, which must have an age for each. Type: list (at least 1 item), each one of `events`, `jobs`, `jobScript`, `jobEnv`, `resvs`, `steps`, `suspend`, `txn`, `usage`. Required."""
     volume: Source
-    """Shared volume that the files are written to. Type: Source. Required."""
+    """Shared volume that the files are written to. Type: [`Source`](#source). Required."""
 
 
 class Limits(TypedDict):
@@ -759,7 +759,7 @@ class UserInAccount(TypedDict):
     fairshare: NotRequired[Any]
     """Shares of the user, relative to the other users of the account, or "parent". Type: integer or string (a whole number of shares, or "parent"). Default: 1."""
     limits: NotRequired[Limits]
-    """Limits of the user in the account. Type: Limits. Default: those of its keys."""
+    """Limits of the user in the account. Type: [`Limits`](#limits). Default: those of its keys."""
     qos: NotRequired[list[str]]
     """QOS that the user's jobs may have. Type: list of string. Default: `[]` (the account's)."""
     defaultQos: NotRequired[str]
@@ -780,7 +780,7 @@ class Account(TypedDict):
     fairshare: NotRequired[Any]
     """Shares of the account, relative to its siblings, or "parent". Type: integer or string (a whole number of shares, or "parent"). Default: 1."""
     limits: NotRequired[Limits]
-    """Limits of the account and of each user in it. Type: Limits. Default: those of its keys."""
+    """Limits of the account and of each user in it. Type: [`Limits`](#limits). Default: those of its keys."""
     qos: NotRequired[list[str]]
     """QOS that jobs may have. Type: list of string. Default: `[]` (those of the account above, and at the top `normal`)."""
     defaultQos: NotRequired[str]
@@ -790,7 +790,7 @@ class Account(TypedDict):
     groups: NotRequired[list[str]]
     """Names of unix groups. Their members are users of the account, and follow the group. Type: list of string. Default: `[]`."""
     perUser: NotRequired[dict[str, UserInAccount]]
-    """What single users have in the account, by user name. Type: mapping of string (a user name: lower-case letters, digits, dashes and underscores, first a letter, at most 32 characters) to UserInAccount. Default: `{}`."""
+    """What single users have in the account, by user name. Type: mapping. Name: string (a user name: lower-case letters, digits, dashes and underscores, first a letter, at most 32 characters). Value: [`UserInAccount`](#userinaccount). Default: `{}`."""
     folder: NotRequired[bool]
     """True: the members of the account's one group share the folder `<storage.projects>/<name>`. It stays when the account goes. Type: true or false. Default: `false`."""
     defaultFor: NotRequired[list[str]]
@@ -872,7 +872,7 @@ class Qos(TypedDict):
     limitFactor: NotRequired[float]
     """Factor by which the TRES limits of an account count for jobs of this QOS. Type: number, 0 to 1,000,000. Default: 1."""
     limits: NotRequired[QosLimits]
-    """Limits of the jobs with this QOS. Type: QosLimits. Default: those of its keys."""
+    """Limits of the jobs with this QOS. Type: [`QosLimits`](#qoslimits). Default: those of its keys."""
 
 
 class Accounting(TypedDict):
@@ -881,19 +881,19 @@ class Accounting(TypedDict):
     enabled: NotRequired[bool]
     """False: no slurmdbd and no database; there are neither accounts nor fair share. Type: true or false. Default: `true`."""
     storage: NotRequired[Disk]
-    """Disk of the cluster's own database. Type: Disk. Default: one of 5Gi, unless `external` is set."""
+    """Disk of the cluster's own database. Type: [`Disk`](#disk). Default: one of 5Gi, unless `external` is set."""
     external: NotRequired[ExternalDatabase]
-    """A database server that exists already, in place of the cluster's own. Type: ExternalDatabase. Default: none."""
+    """A database server that exists already, in place of the cluster's own. Type: [`ExternalDatabase`](#externaldatabase). Default: none."""
     purge: NotRequired[Purge]
-    """How long records are kept. Type: Purge. Default: those of its keys."""
+    """How long records are kept. Type: [`Purge`](#purge). Default: those of its keys."""
     archive: NotRequired[Archive]
-    """Files to which records are written when they are purged. Type: Archive. Default: none."""
+    """Files to which records are written when they are purged. Type: [`Archive`](#archive). Default: none."""
     enforce: NotRequired[list[str]]
     """Slurm's AccountingStorageEnforce. `associations`: only users of accounts may submit; the others include that. Type: list, each one of `associations`, `limits`, `qos`, `safe`. Default: `[]` (nothing is enforced)."""
     accounts: NotRequired[list[Account]]
-    """Slurm's accounts. Those that an administrator makes in addition are left alone. Type: list of Account. Default: `[]`."""
+    """Slurm's accounts. Those that an administrator makes in addition are left alone. Type: list of [`Account`](#account). Default: `[]`."""
     qos: NotRequired[list[Qos]]
-    """Slurm's QOS. Those that an administrator makes in addition are left alone; `normal` always exists. Type: list of Qos. Default: `[]`."""
+    """Slurm's QOS. Those that an administrator makes in addition are left alone; `normal` always exists. Type: list of [`Qos`](#qos). Default: `[]`."""
     defaultAccount: NotRequired[str]
     """Account of all users who are in no other; made if `accounts` does not list it. Type: string (a name for Slurm's database: lower-case letters, digits and any of _ . -, first a letter, at most 40 characters). Default: none."""
 
@@ -902,7 +902,7 @@ class Backup(TypedDict):
     """Backups of the accounting database and of slurmctld's state, both on one volume, each cluster in a folder of its own name."""
 
     volume: Source
-    """Shared volume that the backups are written to. Type: Source. Required."""
+    """Shared volume that the backups are written to. Type: [`Source`](#source). Required."""
     schedule: NotRequired[str]
     """When the database is dumped: cron's five fields, in the time zone of the Kubernetes controller manager. Type: string (one line of printable characters). Default: `"30 2 * * *"`."""
     keep: NotRequired[int]
@@ -910,7 +910,7 @@ class Backup(TypedDict):
     stateIntervalS: NotRequired[int]
     """Time between copies of slurmctld's state, in seconds. Type: integer, 10 to 86,400. Unit: seconds. Default: `600`."""
     restoreFrom: NotRequired[str]
-    """What an empty database, or an empty disk of slurmctld, is filled from: `latest`, the newest backup up to a time, or `nothing`. What is not empty is never overwritten. Type: string (latest, nothing, or a time as backups are called, such as 2026-01-31T02-30-00Z, at most 20 characters). Default: while there are backups, neither starts until this key says which."""
+    """What an empty database, or an empty disk of slurmctld, is filled from: `latest`, the newest backup up to a time, or `nothing`. Existing data is never overwritten. Type: string (latest, nothing, or a time as backups are called, such as 2026-01-31T02-30-00Z, at most 20 characters). Default: while there are backups, neither starts until this key is set."""
 
 
 class Keys(TypedDict):
@@ -923,20 +923,20 @@ class Keys(TypedDict):
     database: NotRequired[int]
     """Generation of the accounting database's password; for an external one, raise it when its Secret has changed. Type: integer, 1 to 1,000. Default: `1`."""
     keep: NotRequired[list[str]]
-    """Keys that stay as they are in the cluster, whatever their generation; the preview says so, and docs/start/pulumi.md which stacks need it. Type: list, each one of `munge`, `jwt`. Default: `[]`."""
+    """Keys that stay as they are in the cluster, whatever their generation. The preview reports them; docs/start/pulumi.md explains which stacks need this key. Type: list, each one of `munge`, `jwt`. Default: `[]`."""
     spreadS: NotRequired[int]
     """Time in which all kubelets bring a changed Secret to their pods, in seconds: twice their syncFrequency, which is a minute by default. Type: integer, 10 to 240. Unit: seconds. Default: `120`."""
 
 
 class HealthCheck(TypedDict):
-    """One check of the nodes of some sets. What fails is drained until it passes."""
+    """One check of the nodes of some sets. By default, a node that fails is drained until it passes."""
 
     name: str
     """Name of the check, and part of its CronJob's name. Type: string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 20 characters). Required."""
     check: str
-    """What the check looks at. It fails in these cases. disk: `/`, the jobs' `/tmp` or slurmd's folder is full or read-only. memory: memory is missing, is in use on an idle node, or has errors. clock: the clock differs from slurmctld's. gpu: GPUs are missing, have memory errors, are too hot, are held back by the hardware, use less of PCIe under load than they can, are not in the NVLink fabric, or are used by processes of no job. mounts: `/home` or a folder of `storage.mounts` is not mounted, or does not answer. processes: processes hang in the kernel (state D), as on a disk or mount that does not answer. kernel: the kernel's log has a fault. network: InfiniBand, RoCE or EFA ports are down, missing or slow, lose their link, or count errors; an Ethernet bond is down or lacks a port. nvme: an NVMe disk is not live, or an array (md) lacks a disk. pcie: a GPU, network card or NVMe disk uses fewer lanes, or a lower speed, than both ends can. shm: users without a process on the node have files in `/dev/shm`. command: a command of yours ends with 1. stream: memory is slow: STREAM's Copy, by all CPUs. storage: a folder of `folders` is slow to write with fsync, or to read, or gives back other data. mpi: the network between nodes is slow, late or wrong. nccl: an all-reduce between GPUs is slow or wrong, in one node or over several. dcgm: NVIDIA's diagnostics fail a test. burn: a GPU under full load computes wrong, dies, or is slower than its neighbours. ib: an InfiniBand or RoCE port is slow between nodes. nccl, dcgm, burn and ib run programs of others, which have to be in the worker: see docs/reference/checks.md. Type: one of `disk`, `memory`, `clock`, `gpu`, `mounts`, `processes`, `kernel`, `network`, `nvme`, `pcie`, `shm`, `command`, `stream`, `storage`, `mpi`, `nccl`, `dcgm`, `burn`, `ib`. Required."""
+    """What the check looks at. It fails in these cases. disk: `/`, the jobs' `/tmp` or slurmd's folder is full or read-only. memory: memory is missing, is in use on an idle node, or has errors. clock: the clock differs from slurmctld's. gpu: GPUs are missing, too hot, throttled by hardware, slow on PCIe under load, outside the NVLink fabric, used outside jobs, or have memory errors. mounts: `/home` or a folder of `storage.mounts` is not mounted, or does not answer. processes: processes hang in the kernel (state D), as on a disk or mount that does not answer. kernel: the kernel's log has a fault. network: InfiniBand, RoCE or EFA ports are down, missing or slow, lose their link, or count errors; an Ethernet bond is down or lacks ports. nvme: an NVMe disk is not live, or an array (md) lacks a disk. pcie: a GPU, network card or NVMe disk uses fewer lanes, or a lower speed, than both ends can. shm: users without a process on the node have files in `/dev/shm`. command: a command of yours ends with 1. stream: memory is slow: STREAM's Copy, by all CPUs. storage: a folder of `folders` is slow to write with fsync, or to read, or gives back other data. mpi: the network between nodes is slow, late or wrong. nccl: an all-reduce between GPUs is slow or wrong, in one node or over several. dcgm: NVIDIA's diagnostics fail a test. burn: a GPU under full load computes wrong, dies, or is slower than its neighbours. ib: an InfiniBand or RoCE port is slow between nodes. nccl, dcgm, burn and ib run programs of others, which have to be in the worker: see docs/reference/checks.md. Type: one of `disk`, `memory`, `clock`, `gpu`, `mounts`, `processes`, `kernel`, `network`, `nvme`, `pcie`, `shm`, `command`, `stream`, `storage`, `mpi`, `nccl`, `dcgm`, `burn`, `ib`. Required."""
     command: NotRequired[list[str]]
-    """With `check: command`: the command, run on each node in the worker's pod: in the context job as Slurm's user, with all of the node's GPUs, and beside jobs as root. Only root may own and change it. Exit code 0: passed. 1: failed, and the last line printed says what was found. All else: unknown. With nccl, dcgm, burn and ib: the program that is run instead of all_reduce_perf, dcgmi, gpu_burn or ib_write_bw, with arguments that come before those of the check. Type: list of string (one line of printable characters). Default: `[]`."""
+    """With `check: command`: the command, run on each node in the worker's pod. In the context job it runs as Slurm's user, with all of the node's GPUs; beside jobs, it runs as root. Only root may own and change it. Exit code 0: passed. 1: failed, and the last line printed is the finding. All others: unknown. With nccl, dcgm, burn and ib: the program that is run instead of all_reduce_perf, dcgmi, gpu_burn or ib_write_bw. Arguments that are given here come before those of the check. Type: list of string (one line of printable characters). Default: `[]`."""
     per: NotRequired[str]
     """With `check: mpi`, nccl and ib, how many nodes a job has. node: each one by itself, with all of its GPUs (nccl only). pair: the nodes two by two. set: all idle nodes at once, with an all-reduce, and in pairs where that is slow (mpi and nccl). Type: one of `node`, `pair`, `set`. Default: node for nccl, else pair."""
     folders: NotRequired[list[str]]
@@ -946,7 +946,7 @@ class HealthCheck(TypedDict):
     ignoredXids: NotRequired[list[int]]
     """With `check: kernel`: Xids that do not count. Type: list of integer, 1 to 2,147,483,647. Default: `[]`."""
     patterns: NotRequired[dict[str, str]]
-    """With `check: kernel`: further lines of the kernel's log that are a fault, as `name: regular expression`. The drain names the pattern and the line. The first 500 characters of a line are looked at, without names that users choose (docs/reference/checks.md). More than `maxPatterns` such lines fail the check. Type: mapping of string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 30 characters) to string (a regular expression of Python's that looks for a part of a line, without repeated groups, at most 200 characters). Default: `{}`."""
+    """With `check: kernel`: further lines of the kernel's log that are a fault, as `name: regular expression`. The drain names the pattern and the line. The first 500 characters of a line are looked at, without names that users choose (docs/reference/checks.md). More than `maxPatterns` such lines fail the check. Type: mapping. Name: string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 30 characters). Value: string (a regular expression of Python's that looks for a part of a line, without repeated groups, at most 200 characters). Default: `{}`."""
     after: NotRequired[list[str]]
     """Names of checks that come first: this one looks only at nodes that passed all of them when they last ran. Type: list of string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 20 characters). Default: `[]`."""
     budgetNodeMinutes: NotRequired[int]
@@ -954,7 +954,7 @@ class HealthCheck(TypedDict):
     cause: NotRequired[str]
     """What is broken where the check fails: hardware, node (what runs on the machine) or maintenance. Of several failures the drain names the first in this order. Type: one of `hardware`, `node`, `maintenance`. Default: hardware for memory, gpu, kernel, network, nvme, pcie, stream, mpi, nccl, dcgm, burn and ib, else node."""
     contexts: NotRequired[list[str]]
-    """When it runs. job: as a Slurm job that has an idle node for itself, at the `schedule`. interval: every minute, beside users' jobs (Slurm's HealthCheckProgram; `HealthCheckInterval` in slurm.settings). prolog: before each job on each of its nodes; where it fails, the job starts elsewhere. epilog: after each job. Some kinds do not run in all of these: clock, stream, storage, mpi, nccl, dcgm, burn and ib in job only; processes in job and interval only; kernel in interval, prolog and epilog only; shm in interval and epilog only. Type: list, each one of `job`, `interval`, `prolog`, `epilog`. Default: `[job]`."""
+    """When it runs. job: as a Slurm job that has an idle node for itself, at the `schedule`. interval: every minute, beside users' jobs (Slurm's HealthCheckProgram; `HealthCheckInterval` in slurm.settings). prolog: before each job on each of its nodes; where it fails, the job starts elsewhere. epilog: after each job. Some kinds do not run in all of these. clock, stream, storage, mpi, nccl, dcgm, burn and ib: job only. processes: job and interval only. kernel: interval, prolog and epilog only. shm: interval and epilog only. Type: list, each one of `job`, `interval`, `prolog`, `epilog`. Default: `[job]`."""
     nodeStates: NotRequired[list[str]]
     """With the context interval: it looks only at nodes in these states. idle: no job of a user is on the node. allocated: one is. A node in another state is skipped, and keeps what was found before. Type: list, each one of `idle`, `allocated`. Default: `[idle, allocated]`."""
     platforms: NotRequired[list[str]]
@@ -966,19 +966,19 @@ class HealthCheck(TypedDict):
     timeoutS: NotRequired[int]
     """Time for one run on one node, in seconds. After that the result counts as unknown. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `60`."""
     maxDrained: NotRequired[Any]
-    """Most nodes of a node set that all health checks together may hold drained when this one drains another: a number, or a percentage of the set (at least one node). Type: integer or string (a number of at least 1, or a percentage). Default: `"10%"`."""
+    """This check drains a node only while all health checks together hold fewer nodes of the set drained than this. A number, or a percentage of the set (at least one node). Type: integer or string (a number of at least 1, or a percentage). Default: `"10%"`."""
     wish: NotRequired[str]
-    """What a failure asks for. drain: the node takes no job until it passes. reboot, replace: as well, and the `remedies` of its node set begin with that step. none: the failure is told, and the node keeps taking jobs. Type: one of `drain`, `reboot`, `replace`, `none`. Default: `drain`."""
+    """What a failure asks for. drain: the node takes no job until it passes. reboot, replace: as well, and the `remedies` of its node set begin with that step. none: the failure is reported, and the node keeps taking jobs. Type: one of `drain`, `reboot`, `replace`, `none`. Default: `drain`."""
     otherDrivers: NotRequired[str]
-    """Of a gpu check, what becomes of a node whose GPU driver is not that of most nodes of its set: report shows a cause and takes no job away; drain drains such nodes, at most `maxDrained` of each set. Type: one of `report`, `drain`. Default: report."""
+    """Of a gpu check: what becomes of a node whose GPU driver is not that of most nodes of its set. report: a cause is shown, and the node keeps taking jobs. drain: such nodes are drained, at most `maxDrained` of each set. Type: one of `report`, `drain`. Default: report."""
     passes: NotRequired[int]
     """Beside jobs: passes in a row that end a failure, so that a check that flaps drains its node once, and keeps it. As a job, one pass is enough. Type: integer, 1 to 100. Default: `3`."""
     settings: NotRequired[dict[str, int]]
-    """Limits of the check, which docs/reference/checks.md explains. disk: minFreeMiB (1024), minFreePercent (0). memory: minAvailablePercent (50), maxUncorrectableErrors (0), maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0), maxTemperatureC (90; 0: none), maxThrottled (0), maxIdleMemoryMiB (1024, as a job), minNvlinks (0), maxForeignProcesses (0, beside jobs). mounts: maxAnswerS (20). processes: maxStuck (0), stuckS (10). kernel: maxAgeS (3600; 0: since the machine started), maxGpuErrors (0), maxMemoryErrors (0), maxPcieErrors (0), maxDiskErrors (0), maxFilesystemErrors (0), maxLinkDowns (3), maxHungTasks (3), maxOoms (0), maxPatterns (0). network: minPorts (0), maxPortsDown (0), minRateGbps (0: none), maxLinkDowns (3), maxSymbolErrors (100), maxIcrcErrors (100), maxSequenceErrors (0: none), maxAckTimeouts (10000; 0: none), maxDrops (10000; 0: none), maxRetransmitTimeouts (10000; 0: none), maxRemoteFaults (10000; 0: none), windowS (3600), minBondPorts (0), maxBondPortsDown (0). nvme: minDisks (0), maxDegraded (0). pcie: maxNarrow (0), maxSlow (0). shm: maxLeftoverMiB (1024). stream: minBandwidthMBs (1000), arrayMiB (64, twice for each CPU), seconds (5). storage: sizeMiB (64), minWriteMBs (10), minReadMBs (10), maxFsyncMs (0: none). mpi: minBandwidthMBs (0), maxLatencyUs (0: none), minShareOfMedianPercent (50), messageKiB (1024), seconds (2), rounds (1). nccl: minBusBandwidthGBs (by the machine catalogue; 0: none), minShareOfMedianPercent (50), messageMiB (1024), rounds (1). dcgm: level (2, of `dcgmi diag`, 1 to 4). burn: seconds (60), minShareOfMedianPercent (80). ib: minRateGbps (0: none), minShareOfRatePercent (80), seconds (2 for each port), rounds (1). Without minBusBandwidthGBs a limit comes from the machine catalogue, where the pool names a machine of it: for one node two thirds of what the model's NVLink carries, between nodes with EFA half of the network's bandwidth. Type: mapping of string (the name of a limit, such as minFreeMiB, at most 64 characters) to integer, 0 to 2,147,483,647. Default: `{}` (the values in parentheses)."""
+    """Limits of the check, which docs/reference/checks.md explains. disk: minFreeMiB (1024), minFreePercent (0). memory: minAvailablePercent (50), maxUncorrectableErrors (0), maxCorrectableErrors (1000). clock: maxOffsetS (5). gpu: maxUncorrectableErrors (0), maxTemperatureC (90; 0: none), maxThrottled (0), maxIdleMemoryMiB (1024, as a job), minNvlinks (0), maxForeignProcesses (0, beside jobs). mounts: maxAnswerS (20). processes: maxStuck (0), stuckS (10). kernel: maxAgeS (3600; 0: since the machine started), maxGpuErrors (0), maxMemoryErrors (0), maxPcieErrors (0), maxDiskErrors (0), maxFilesystemErrors (0), maxLinkDowns (3), maxHungTasks (3). maxOoms (0), maxPatterns (0). network: minPorts (0), maxPortsDown (0), minRateGbps (0: none), maxLinkDowns (3), maxSymbolErrors (100), maxIcrcErrors (100), maxSequenceErrors (0: none), maxAckTimeouts (10000; 0: none). maxDrops (10000; 0: none), maxRetransmitTimeouts (10000; 0: none), maxRemoteFaults (10000; 0: none), windowS (3600), minBondPorts (0), maxBondPortsDown (0). nvme: minDisks (0), maxDegraded (0). pcie: maxNarrow (0), maxSlow (0). shm: maxLeftoverMiB (1024). stream: minBandwidthMBs (1000), arrayMiB (64, twice for each CPU), seconds (5). storage: sizeMiB (64), minWriteMBs (10), minReadMBs (10), maxFsyncMs (0: none). mpi: minBandwidthMBs (0), maxLatencyUs (0: none), minShareOfMedianPercent (50), messageKiB (1024), seconds (2), rounds (1). nccl: minBusBandwidthGBs (by the machine catalogue; 0: none), minShareOfMedianPercent (50), messageMiB (1024), rounds (1). dcgm: level (2, of `dcgmi diag`, 1 to 4). burn: seconds (60), minShareOfMedianPercent (80). ib: minRateGbps (0: none), minShareOfRatePercent (80), seconds (2 for each port), rounds (1). Without minBusBandwidthGBs, a limit comes from the machine catalogue if the pool names a machine of it. For one node it is two thirds of what the model's NVLink carries; between nodes with EFA, half of the network's bandwidth. Type: mapping. Name: string (the name of a limit, such as minFreeMiB, at most 64 characters). Value: integer, 0 to 2,147,483,647. Default: `{}` (the values in parentheses)."""
 
 
 class Maintenance(TypedDict):
-    """What becomes of running jobs that a reservation for maintenance would meet: a future one with Slurm's flag MAINT, on nodes where their time limit lets them run into it."""
+    """What becomes of running jobs before maintenance. It concerns jobs whose time limit lets them run into a future reservation of their nodes with Slurm's flag MAINT."""
 
     enabled: NotRequired[bool]
     """False: jobs are neither warned nor requeued. Type: true or false. Default: `true`."""
@@ -1010,7 +1010,7 @@ class Ec2(TypedDict):
     impairedS: NotRequired[int]
     """How long a status check has to fail before it counts, in seconds. Type: integer, 0 to 86,400. Unit: seconds. Default: `300`."""
     maxPerHour: NotRequired[int]
-    """Most machines that are rebooted or terminated in one hour, over the whole cluster. It stands beside `maxPerDay` of each set. Type: integer, 1 to 60. Default: `10`."""
+    """Most machines that are rebooted or terminated in one hour, over the whole cluster. `maxPerDay` of each set applies as well. Type: integer, 1 to 60. Default: `10`."""
 
 
 class Smtp(TypedDict):
@@ -1033,7 +1033,7 @@ class Smtp(TypedDict):
 
 
 class NewsReceiver(TypedDict):
-    """Whom the cluster tells of jobs and nodes: a webhook, or mail addresses. docs/operate/notifications.md shows what arrives."""
+    """A receiver of news of jobs and nodes: a webhook, or mail addresses. docs/operate/notifications.md shows what arrives."""
 
     name: str
     """Name of the receiver. Type: string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 20 characters). Required."""
@@ -1044,7 +1044,7 @@ class NewsReceiver(TypedDict):
     to: NotRequired[list[str]]
     """With mail: the addresses. Type: list of string (a mail address, such as slurm@example.com, at most 254 characters). Default: `[]`."""
     events: NotRequired[list[str]]
-    """What it is told. jobEnd: each job that has ended. jobFail: those that neither completed nor were cancelled. jobRequeue: runs of jobs that were put back into the queue. nodeDrain: nodes that go out of service, with cause and evidence. nodeResume: nodes that are back. Type: list, each one of `jobEnd`, `jobFail`, `jobRequeue`, `nodeDrain`, `nodeResume`. Default: `[jobEnd]`."""
+    """The news that it gets. jobEnd: each job that has ended. jobFail: those that neither completed nor were cancelled. jobRequeue: runs of jobs that were put back into the queue. nodeDrain: nodes that go out of service, with cause and evidence. nodeResume: nodes that are back. Type: list, each one of `jobEnd`, `jobFail`, `jobRequeue`, `nodeDrain`, `nodeResume`. Default: `[jobEnd]`."""
     accounts: NotRequired[list[str]]
     """Jobs of these accounts. Type: list of string. Default: `[]` (of all)."""
     users: NotRequired[list[str]]
@@ -1059,13 +1059,13 @@ class Notifications(TypedDict):
     """What the cluster tells people by itself."""
 
     smtp: NotRequired[Smtp]
-    """The relay for mail about jobs. Type: Smtp. Default: none, and `--mail-type` is answered by a warning."""
+    """The relay for mail about jobs. Type: [`Smtp`](#smtp). Default: none, and `--mail-type` is answered by a warning."""
     receivers: NotRequired[list[NewsReceiver]]
-    """Webhooks and mail addresses that are told of ended jobs and of nodes out of service. Type: list of NewsReceiver. Default: `[]` (none)."""
+    """Webhooks and mail addresses that get news of ended jobs and of nodes out of service. Type: list of [`NewsReceiver`](#newsreceiver). Default: `[]` (none)."""
 
 
 class Receiver(TypedDict):
-    """Whom Alertmanager tells of alerts. It tells again after a day, and says when an alert has ended."""
+    """A receiver of Alertmanager's alerts. An alert is repeated after a day, and its end is reported."""
 
     name: str
     """Name of the receiver. Type: string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 20 characters). Required."""
@@ -1078,7 +1078,7 @@ class Receiver(TypedDict):
     severities: NotRequired[list[str]]
     """Severities of the alerts that it gets. critical: jobs do not run, act now. warning: act today. info: worth to know. none: Watchdog, which always fires; a receiver of nothing else gets it every five minutes. Type: list, each one of `critical`, `warning`, `info`, `none`. Default: `[critical, warning]`."""
     match: NotRequired[dict[str, str]]
-    """Labels that an alert must have, each with its value: `nodeset`, `account`, `partition`, `check` or `alertname`. Type: mapping of string (a label of an alert, such as nodeset, at most 64 characters) to string (one line of printable characters). Default: `{}` (any)."""
+    """Labels that an alert must have, each with its value: `nodeset`, `account`, `partition`, `check` or `alertname`. Type: mapping. Name: string (a label of an alert, such as nodeset, at most 64 characters). Value: string (one line of printable characters). Default: `{}` (any)."""
 
 
 class Thresholds(TypedDict):
@@ -1112,7 +1112,7 @@ class Dashboards(TypedDict):
     """The dashboards for Grafana, in one ConfigMap."""
 
     labels: NotRequired[dict[str, str]]
-    """Labels by which Grafana's sidecar finds the ConfigMap. Type: mapping of string (a label key of Kubernetes, such as grafana_dashboard, at most 316 characters) to string (a label value of Kubernetes, at most 63 characters). Default: `{grafana_dashboard: "1"}`."""
+    """Labels by which Grafana's sidecar finds the ConfigMap. Type: mapping. Name: string (a label key of Kubernetes, such as grafana_dashboard, at most 316 characters). Value: string (a label value of Kubernetes, at most 63 characters). Default: `{grafana_dashboard: "1"}`."""
     folder: NotRequired[str]
     """Folder of Grafana that the sidecar puts them into: the annotation `grafana_folder`. Type: string (one line of printable characters). Default: `Slurm`."""
 
@@ -1125,25 +1125,25 @@ class Monitoring(TypedDict):
     scrapeIntervalS: NotRequired[int]
     """Time between two readings of all metrics, in seconds. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `30`."""
     accounts: NotRequired[int]
-    """So many accounts, the largest, have series of their own; the others are summed up as the account `other`. Type: integer, 1 to 2,147,483,647. Default: `100`."""
+    """Number of accounts that have series of their own: the largest. The others are summed up as the account `other`. Type: integer, 1 to 2,147,483,647. Default: `100`."""
     retentionDays: NotRequired[int]
     """With Own: days that metrics are kept. The oldest go earlier where they would fill the disk. Type: integer, 1 to 2,147,483,647. Unit: days. Default: `15`."""
     storage: NotRequired[Disk]
-    """With Own: the disk of Prometheus and Alertmanager. Type: Disk. Default: those of its keys."""
+    """With Own: the disk of Prometheus and Alertmanager. Type: [`Disk`](#disk). Default: those of its keys."""
     readers: NotRequired[list[str]]
     """With Own: namespaces whose pods may ask Prometheus, where the network heeds NetworkPolicies. Type: list of string (a DNS label: lower-case letters, digits and dashes, first a letter, last no dash, at most 63 characters). Default: `[]` (none but a port-forward)."""
     receivers: NotRequired[list[Receiver]]
-    """With Own: whom Alertmanager tells. Type: list of Receiver. Default: `[]` (nobody; alerts are shown by Prometheus and Alertmanager)."""
+    """With Own: whom Alertmanager tells. Type: list of [`Receiver`](#receiver). Default: `[]` (nobody; alerts are shown by Prometheus and Alertmanager)."""
     labels: NotRequired[dict[str, str]]
-    """With Operator: labels by which its Prometheus selects the objects. Type: mapping of string (a label key of Kubernetes, such as grafana_dashboard, at most 316 characters) to string (a label value of Kubernetes, at most 63 characters). Default: `{}`."""
+    """With Operator: labels by which its Prometheus selects the objects. Type: mapping. Name: string (a label key of Kubernetes, such as grafana_dashboard, at most 316 characters). Value: string (a label value of Kubernetes, at most 63 characters). Default: `{}`."""
     thresholds: NotRequired[Thresholds]
-    """When an alert is one. Type: Thresholds. Default: those of its keys."""
+    """When an alert is one. Type: [`Thresholds`](#thresholds). Default: those of its keys."""
     runbooks: NotRequired[str]
     """Address of the page that alerts link to. Type: string (one line of printable characters). Default: the path docs/operate/runbooks.md."""
     without: NotRequired[list[str]]
     """Names of alerts that are left out. Type: list of string (one line of printable characters). Default: `[]`."""
     dashboards: NotRequired[Dashboards]
-    """The dashboards for Grafana. Type: Dashboards. Default: those of its keys."""
+    """The dashboards for Grafana. Type: [`Dashboards`](#dashboards). Default: those of its keys."""
 
 
 class Page(TypedDict):
@@ -1152,7 +1152,7 @@ class Page(TypedDict):
     hide: NotRequired[list[str]]
     """What the page leaves out, for everybody: names and users of jobs, or nodes. What PrivateData in `slurm.settings` hides is left out in any case. Type: list, each one of `jobs`, `nodes`. Default: `[]` (nothing more)."""
     hosts: NotRequired[list[str]]
-    """Further host names by which browsers reach the page, such as a proxy's. It answers its Service's names, `localhost` and addresses in any case, and no other name, so that no other website can read it in a user's browser. Type: list of string (a host name or an IP address, at most 253 characters). Default: `[]` (no others)."""
+    """Further host names by which browsers reach the page, such as a proxy's. The page always answers its Service's names, `localhost` and addresses. It answers no other name, so that no other website can read it in a user's browser. Type: list of string (a host name or an IP address, at most 253 characters). Default: `[]` (no others)."""
 
 
 class PriorityWeights(TypedDict):
@@ -1197,7 +1197,7 @@ class SlurmSettings(TypedDict):
     selectTypeParameters: NotRequired[str]
     """What Slurm allocates to jobs, along with memory: cores (CR_Core_Memory), hardware threads (CR_CPU_Memory) or whole sockets (CR_Socket_Memory). Options may follow after a comma: CR_ONE_TASK_PER_CORE, CR_CORE_DEFAULT_DIST_BLOCK, CR_LLN, CR_Pack_Nodes. Type: string (one of CR_Core_Memory, CR_CPU_Memory, CR_Socket_Memory, followed by any of CR_ONE_TASK_PER_CORE, CR_CORE_DEFAULT_DIST_BLOCK, CR_LLN, CR_Pack_Nodes, with commas between them, at most 120 characters). Default: `CR_Core_Memory`."""
     priorityWeights: NotRequired[PriorityWeights]
-    """Weights of the multifactor priority. Type: PriorityWeights. Default: those of its keys."""
+    """Weights of the multifactor priority. Type: [`PriorityWeights`](#priorityweights). Default: those of its keys."""
     jobRequeue: NotRequired[bool]
     """True: batch jobs run again after their node failed, unless submitted with --no-requeue. Type: true or false. Default: `true`."""
     maxJobCount: NotRequired[int]
@@ -1209,7 +1209,7 @@ class SlurmSettings(TypedDict):
     suspendTimeS: NotRequired[int]
     """SuspendTime: seconds without a job after which a node of an elastic set is powered down, except for the first `min` nodes. Type: integer, 1 to 31,536,000. Unit: seconds. Default: `300`."""
     suspendTimeoutS: NotRequired[int]
-    """SuspendTimeout: a node that was powered down can be asked for again when its pod is gone, which the NodeSet controller reports to Slurm, or else after this many seconds. At least 60: a slurmd that is still there would register again, and a job on it would end with its pod. Type: integer, 60 to 65,533. Unit: seconds. Default: `60`."""
+    """SuspendTimeout: seconds after which a node that was powered down can be asked for again. If its pod is gone earlier, the NodeSet controller reports that to Slurm, and the node can be asked for at once. At least 60: a slurmd that is still there would register again, and a job on it would end with its pod. Type: integer, 60 to 65,533. Unit: seconds. Default: `60`."""
     resumeTimeoutS: NotRequired[int]
     """ResumeTimeout: seconds after which a node that Slurm asked for and that has not registered is down; its jobs are requeued. Type: integer, 1 to 65,533. Unit: seconds. Default: `600`."""
     defaultMemoryPerCpuMiB: NotRequired[int]
@@ -1219,15 +1219,15 @@ class SlurmSettings(TypedDict):
     processesPerCpu: NotRequired[int]
     """Processes and threads that each CPU of the job on the node adds to them. Type: integer, 0 to 100,000. Default: `256`."""
     efficiencyReport: NotRequired[bool]
-    """True: at the end of a batch script, its output file gets what the job used of its CPUs and memory on that node, as `seff` says it of whole jobs. Type: true or false. Default: `false`."""
+    """True: a batch script's output file ends with a report of the CPUs and memory that the job used on that node. `seff` prints the same for whole jobs. Type: true or false. Default: `false`."""
     containers: NotRequired[Containers]
-    """Containers of jobs. Type: Containers. Default: those of its keys."""
+    """Containers of jobs. Type: [`Containers`](#containers). Default: those of its keys."""
     settings: NotRequired[dict[str, Any]]
-    """Any other key of slurm.conf. The values of AccountingStorageTRES, PrologFlags and SlurmctldParameters are added to Slipway's own. Type: mapping of string (a key of Slurm: letters, digits and underscores, at most 64 characters) to string or number or boolean (a value without `#`, `"` and `\\`). Default: `{}`."""
+    """Any other key of slurm.conf. The values of AccountingStorageTRES, PrologFlags and SlurmctldParameters are added to Slipway's own. Type: mapping. Name: string (a key of Slurm: letters, digits and underscores, at most 64 characters). Value: string or number or boolean (a value without `#`, `"` and `\\`). Default: `{}`."""
     cgroupSettings: NotRequired[dict[str, Any]]
-    """Further keys of cgroup.conf, such as CgroupJobIdPaths, which names the cgroups of jobs by job number. Type: mapping of string (a key of Slurm: letters, digits and underscores, at most 64 characters) to string or number or boolean (a value without `#`, `"` and `\\`). Default: `{}`."""
+    """Further keys of cgroup.conf, such as CgroupJobIdPaths, which names the cgroups of jobs by job number. Type: mapping. Name: string (a key of Slurm: letters, digits and underscores, at most 64 characters). Value: string or number or boolean (a value without `#`, `"` and `\\`). Default: `{}`."""
     files: NotRequired[dict[str, str]]
-    """Files beside slurm.conf, by name, with their text: those that a key of `settings` needs, such as burst_buffer.lua, topology.conf, acct_gather.conf and mpi.conf, and scripts that Prolog and Epilog name without a path. slurmctld sends these scripts to the nodes. Type: mapping of string (a file name without a folder: letters, digits and any of _ . -, at most 64 characters) to string (the text of a file). Default: `{}`."""
+    """Files beside slurm.conf, by name, with their text. Some keys of `settings` need one, such as burst_buffer.lua, topology.conf, acct_gather.conf or mpi.conf. Scripts that Prolog and Epilog name without a path belong here, too; slurmctld sends them to the nodes. Type: mapping. Name: string (a file name without a folder: letters, digits and any of _ . -, at most 64 characters). Value: string (the text of a file). Default: `{}`."""
     raw: NotRequired[list[str]]
     """Lines that are put at the end of slurm.conf as they are. Type: list of string (one line of printable characters). Default: `[]`."""
 
@@ -1242,46 +1242,46 @@ class SlurmClusterArgs(TypedDict):
     createNamespace: NotRequired[bool]
     """False: the namespace exists already and is left as it is. Type: true or false. Default: `true`."""
     kubernetes: NotRequired[Kubernetes]
-    """Which Kubernetes cluster to deploy to, and how. Type: Kubernetes. Default: those of its keys."""
+    """Which Kubernetes cluster to deploy to, and how. Type: [`Kubernetes`](#kubernetes). Default: those of its keys."""
     deletionProtection: NotRequired[bool]
     """True: storage, the accounting database and the keys are kept when the stack is destroyed. Type: true or false. Default: `false`."""
     images: NotRequired[Images]
-    """The container images. Type: Images. Default: those of its keys."""
+    """The container images. Type: [`Images`](#images). Default: those of its keys."""
     nodePools: list[NodePool]
-    """The machines: one pool for each kind. Type: list of NodePool. Required."""
+    """The machines: one pool for each kind. Type: list of [`NodePool`](#nodepool). Required."""
     gpuOperator: NotRequired[GpuOperator]
-    """NVIDIA's GPU Operator, for clusters that do not have it yet. Type: GpuOperator. Default: those of its keys."""
+    """NVIDIA's GPU Operator, for clusters that do not have it yet. Type: [`GpuOperator`](#gpuoperator). Default: those of its keys."""
     systemNodes: NotRequired[SystemNodes]
-    """Where the pods run that are not workers. Type: SystemNodes. Default: those of its keys."""
+    """Where the pods run that are not workers. Type: [`SystemNodes`](#systemnodes). Default: those of its keys."""
     nodeSets: list[NodeSet]
-    """The nodes that Slurm has on the machines. Type: list of NodeSet. Required."""
+    """The nodes that Slurm has on the machines. Type: list of [`NodeSet`](#nodeset). Required."""
     partitions: list[Partition]
-    """The partitions to which users submit jobs. Type: list of Partition. Required."""
+    """The partitions to which users submit jobs. Type: list of [`Partition`](#partition). Required."""
     topologies: NotRequired[list[Topology]]
-    """Networks by which Slurm places jobs, by labels of the machines. The first counts for partitions that name none. Type: list of Topology. Default: `[]` (Slurm knows of no network)."""
+    """Networks by which Slurm places jobs, by labels of the machines. The first counts for partitions that name none. Type: list of [`Topology`](#topology). Default: `[]` (Slurm knows of no network)."""
     labelFeatures: NotRequired[list[str]]
-    """Labels of the machines that become features of the nodes on them, for `sbatch --constraint`: the label's value, or, where that is "true", the name of the label after its slash. Type: list of string (a Kubernetes label key, at most 317 characters). Default: `[]`."""
+    """Labels of the machines that become features of the nodes on them, for `sbatch --constraint`. The feature is the label's value or, where that is "true", the name of the label after its slash. Type: list of string (a Kubernetes label key, at most 317 characters). Default: `[]`."""
     storage: Storage
-    """The volumes: at least the shared one and the homes. Type: Storage. Required."""
+    """The volumes: at least the shared one and the homes. Type: [`Storage`](#storage). Required."""
     login: NotRequired[Login]
-    """The login pods, and who may log in. Type: Login. Default: those of its keys."""
+    """The login pods, and who may log in. Type: [`Login`](#login). Default: those of its keys."""
     accounting: NotRequired[Accounting]
-    """The accounting database, and the accounts and QOS in it. Type: Accounting. Default: those of its keys."""
+    """The accounting database, and the accounts and QOS in it. Type: [`Accounting`](#accounting). Default: those of its keys."""
     backup: NotRequired[Backup]
-    """Backups of the accounting database and of slurmctld's state. Type: Backup. Default: none are made."""
+    """Backups of the accounting database and of slurmctld's state. Type: [`Backup`](#backup). Default: none are made."""
     keys: NotRequired[Keys]
-    """Generations of the cluster's keys: raise one to rotate the key. Type: Keys. Default: those of its keys."""
+    """Generations of the cluster's keys: raise one to rotate the key. Type: [`Keys`](#keys). Default: those of its keys."""
     healthChecks: NotRequired[list[HealthCheck]]
-    """Checks that run on idle nodes and drain those that fail. Type: list of HealthCheck. Default: `[]`."""
+    """Checks that run on idle nodes and drain those that fail. Type: list of [`HealthCheck`](#healthcheck). Default: `[]`."""
     maintenance: NotRequired[Maintenance]
-    """What running jobs are told of maintenance, and which of them are requeued for it. Type: Maintenance. Default: those of its keys."""
+    """Warnings of maintenance for running jobs, and which of these jobs are requeued for it. Type: [`Maintenance`](#maintenance). Default: those of its keys."""
     ec2: NotRequired[Ec2]
-    """What EC2 says of the machines, and their reboot and replacement through it. Type: Ec2. Default: EC2 is not asked."""
+    """EC2's reports on the machines, and their reboot and replacement through it. Type: [`Ec2`](#ec2). Default: EC2 is not asked."""
     notifications: NotRequired[Notifications]
-    """News of jobs and nodes: by mail, or by webhooks in Slack's format. Type: Notifications. Default: those of its keys."""
+    """News of jobs and nodes: by mail, or by webhooks in Slack's format. Type: [`Notifications`](#notifications). Default: those of its keys."""
     monitoring: NotRequired[Monitoring]
-    """Metrics, alerts and dashboards. Type: Monitoring. Default: none."""
+    """Metrics, alerts and dashboards. Type: [`Monitoring`](#monitoring). Default: none."""
     page: NotRequired[Page]
-    """A web page that shows nodes, causes, the queue and the last day. Type: Page. Default: none."""
+    """A web page that shows nodes, causes, the queue and the last day. Type: [`Page`](#page). Default: none."""
     slurm: NotRequired[SlurmSettings]
-    """Settings of Slurm itself. Type: SlurmSettings. Default: those of its keys."""
+    """Settings of Slurm itself. Type: [`SlurmSettings`](#slurmsettings). Default: those of its keys."""

@@ -36,7 +36,7 @@ def unit_of(key: str) -> str | None:
 
 def link(name: str) -> str:
     """A link to a model's section of the page."""
-    return f"[{name}](#{name.lower()})"
+    return f"[`{name}`](#{name.lower()})"
 
 
 def _default(about: Mapping[str, Any], told: str) -> str:
@@ -63,7 +63,7 @@ def _type(schema: Mapping[str, Any]) -> str:
             element = _type(schema["items"])
             return f"list{least}, each {element}" if "enum" in schema["items"] else f"list{least} of {element}"
         case "object":
-            return f"mapping of {_type(schema['propertyNames'])} to {_type(schema['additionalProperties'])}"
+            return f"mapping. Name: {_type(schema['propertyNames'])}. Value: {_type(schema['additionalProperties'])}"
         case "boolean":
             return "true or false"
         case "integer" | "number" as kind if len(kinds) == 1:

@@ -24,7 +24,7 @@ def parse_cluster(text: str, stack_file: str) -> SlurmClusterArgs:
             stack_file, [Fault(ROOT, "is nested too deeply: no part of a cluster is more than a few levels deep.")]
         ) from None
     except ValueError:  # not JSON, or a number of thousands of digits
-        message = f"{quoted(text)} is no mapping of keys that can be read. Pulumi.dev.yaml is an example to start from."
+        message = f"{quoted(text)} is not a mapping of keys that can be read. Pulumi.dev.yaml is an example to start from."
         raise ConfigFaults(stack_file, [Fault(ROOT, message)]) from None
 
 

@@ -29,8 +29,8 @@ _OPENING = """\
 # Keys of a stack file
 
 For platform teams: look up any key of `Pulumi.<stack>.yaml`: its type, unit, default and an
-example. Let an editor complete and check the keys as you type: any editor with the YAML language
-server (in VS Code, the extension YAML) does so when the first line of the file is
+example. An editor with the YAML language server completes and checks the keys as you type (in VS
+Code, the extension YAML). For that, the first line of the file is
 
     # yaml-language-server: $schema=docs/reference/stack.schema.json
 
@@ -44,9 +44,9 @@ All paths below start at `slipway:cluster`, and `[]` stands for each item of a l
         name: ml
         ...
 
-**Neither this page nor the schema can express rules that span keys**: names that refer to each other,
-exactly one of several keys, figures that have to fit together, keys and values that Slurm itself must
-know. The loader checks these rules. `slipway preview --stack STACK` and `pulumi preview`
+**Neither this page nor the schema can express rules that span keys.** For example, a name has to exist
+elsewhere, only one of several keys may be set, figures have to fit together, or Slurm itself must
+know a key. The loader checks these rules. `slipway preview --stack STACK` and `pulumi preview`
 list all mistakes at once, with path and remedy, before anything is touched.
 
 A key that is left out has its default; "not set" means no value. Keys are case-sensitive. Text that
@@ -151,7 +151,7 @@ def _section(name: str, model: Mapping[str, Any], places: list[str]) -> str:
     shown = ", ".join(f"`{place}`" for place in places if place) or f"`{KEY}`"
     required: list[str] = model["required"]
     keys = [_key(key, about, key in required) for key, about in model["properties"].items()]
-    return "\n".join([f"\n## {name}\n", _wrapped(model["description"]), "", _wrapped(f"Path: {shown}"), "", *keys])
+    return "\n".join([f"\n## `{name}`\n", _wrapped(model["description"]), "", _wrapped(f"Path: {shown}"), "", *keys])
 
 
 def _key(key: str, about: Mapping[str, Any], is_required: bool) -> str:

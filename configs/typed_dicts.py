@@ -1,6 +1,6 @@
 """Generates configs/cluster_args.py from the models: typed dictionaries that programs in any language hand to `SlurmCluster`.
 
-Pulumi's analyser supports neither `Literal`, unions nor forward references: parts come before what holds them, a key of several types is
+Pulumi's analyser supports neither `Literal`, unions nor forward references. So parts come before what holds them, a key of several types is
 `Any` (the loader checks it), and docstrings state choices and ranges.
 """
 

@@ -39,8 +39,8 @@ PurgeAge = Annotated[
         ),
     ),
 ]
-"""slurmdbd takes a number alone for months, and hours, days and months by the start of the word; a larger
-number would run into the bits that say which. Source: slurmdb_parse_purge and SLURMDB_PURGE_BASE of 26.05."""
+"""slurmdbd takes a bare number for months, and hours, days and months by the start of the word. A larger
+number would run into the bits that hold the unit. Source: slurmdb_parse_purge and SLURMDB_PURGE_BASE of 26.05."""
 
 ArchivedRecord = Literal["events", "jobs", "jobScript", "jobEnv", "resvs", "steps", "suspend", "txn", "usage"]
 

@@ -17,7 +17,7 @@ def _point(value: str) -> str:
         try:
             datetime.strptime(value, "%Y-%m-%dT%H-%M-%SZ")
         except ValueError:
-            raise refuse(f"{quoted(value)} is no time that there is. Give one such as 2026-01-31T02-30-00Z.") from None
+            raise refuse(f"{quoted(value)} is not a valid time. Give one such as 2026-01-31T02-30-00Z.") from None
     return value
 
 
@@ -47,5 +47,5 @@ class Backup(Model):
     state_interval_s: Annotated[Whole, Field(ge=10, le=86_400)] = Field(default=600, examples=[300])
     """Time between copies of slurmctld's state, in seconds."""
     restore_from: RestorePoint | None = None
-    """What an empty database, or an empty disk of slurmctld, is filled from: `latest`, the newest backup up to a time, or `nothing`. What
-    is not empty is never overwritten. Default: while there are backups, neither starts until this key says which."""
+    """What an empty database, or an empty disk of slurmctld, is filled from: `latest`, the newest backup up to a time, or `nothing`.
+    Existing data is never overwritten. Default: while there are backups, neither starts until this key is set."""

@@ -1,6 +1,6 @@
 """What the pages docs/reference/stack-file.md and docs/reference/checks.md say of health checks: from programs/node_checks/kinds.py."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from programs.node_checks.kinds import ALWAYS, KINDS, Check, Context, FaultKind
 
@@ -30,12 +30,12 @@ def contexts() -> str:
     for name, check in KINDS.items():
         groups.setdefault(check.contexts, []).append(name)
     groups.pop(ALWAYS)
-    return "; ".join(f"{listed(names)} in {listed(where)} only" for where, names in groups.items())
+    return ". ".join(f"{listed(names)}: {listed(where)} only" for where, names in groups.items())
 
 
 def limits() -> str:
     """The limits of each kind, with their defaults."""
-    return " ".join(f"{name}: {', '.join(_limits(check, '{} ({})'))}." for name, check in KINDS.items() if check.limits)
+    return " ".join(f"{name}: {_limits(check, '{} ({})')}." for name, check in KINDS.items() if check.limits)
 
 
 def table() -> str:
@@ -49,8 +49,10 @@ def _fails(check: Check) -> str:
 
 
 def _cell(check: Check) -> str:
-    return ", ".join(_limits(check, "`{}` ({})")) or "none"
+    return _limits(check, "`{}` ({})") or "none"
 
 
-def _limits(check: Check, form: str) -> Iterator[str]:
-    return (form.format(name, check.limit_text(name)) for name in check.limits)
+def _limits(check: Check, form: str) -> str:
+    """All limits of a check, at most eight in a sentence."""
+    each = [form.format(name, check.limit_text(name)) for name in check.limits]
+    return ". ".join(", ".join(each[at : at + 8]) for at in range(0, len(each), 8))

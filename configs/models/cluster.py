@@ -1,5 +1,5 @@
-"""The whole config of one cluster. Types of single values stand beside the models that have them, or in `fields`; rules across parts are
-in `rules`; `load` makes a `Cluster` from a stack file."""
+"""The whole config of one cluster. Types of single values are in the file of the model that uses them, or in `fields`. Rules across parts
+are in `rules`. `load` makes a `Cluster` from a stack file."""
 
 from typing import Annotated, TypeVar
 
@@ -60,8 +60,8 @@ class Cluster(Model):
     """Networks by which Slurm places jobs, by labels of the machines. The first counts for partitions that name none. Default: Slurm knows
     of no network."""
     label_features: tuple[LabelKey, ...] = Field(default=(), examples=[["node.kubernetes.io/instance-type"]])
-    """Labels of the machines that become features of the nodes on them, for `sbatch --constraint`: the label's value, or, where that is
-    "true", the name of the label after its slash."""
+    """Labels of the machines that become features of the nodes on them, for `sbatch --constraint`. The feature is the label's
+    value or, where that is "true", the name of the label after its slash."""
     storage: Storage
     """The volumes: at least the shared one and the homes."""
     login: Login = Login()
@@ -75,9 +75,9 @@ class Cluster(Model):
     health_checks: tuple[HealthCheck, ...] = ()
     """Checks that run on idle nodes and drain those that fail."""
     maintenance: Maintenance = Maintenance()
-    """What running jobs are told of maintenance, and which of them are requeued for it."""
+    """Warnings of maintenance for running jobs, and which of these jobs are requeued for it."""
     ec2: Ec2 | None = Field(default=None, examples=[{"region": "eu-west-1"}])
-    """What EC2 says of the machines, and their reboot and replacement through it. Default: EC2 is not asked."""
+    """EC2's reports on the machines, and their reboot and replacement through it. Default: EC2 is not asked."""
     notifications: Notifications = Notifications()
     """News of jobs and nodes: by mail, or by webhooks in Slack's format."""
     monitoring: Monitoring | None = None

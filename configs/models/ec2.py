@@ -1,4 +1,4 @@
-"""Config of what is asked of EC2. What it says is in controllers/ec2."""
+"""Config of what is asked of EC2. Its answers are read in controllers/ec2."""
 
 from typing import Annotated
 
@@ -33,4 +33,4 @@ class Ec2(Model):
     impaired_s: Annotated[Whole, Field(ge=0, le=86_400)] = Field(default=300, examples=[600])
     """How long a status check has to fail before it counts, in seconds."""
     max_per_hour: Annotated[Whole, Field(ge=1, le=60)] = Field(default=10, examples=[2])
-    """Most machines that are rebooted or terminated in one hour, over the whole cluster. It stands beside `maxPerDay` of each set."""
+    """Most machines that are rebooted or terminated in one hour, over the whole cluster. `maxPerDay` of each set applies as well."""

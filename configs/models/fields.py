@@ -1,5 +1,5 @@
-"""The base of every config model, and the types of single values that several topics have: names, paths, times, sizes. What only one topic
-has stands at the top of its own file.
+"""The base of every config model, and the types of single values that several topics have: names, paths, times, sizes. The types of
+a single topic are at the top of its own file.
 
 Each type refuses with a whole plain sentence fragment ("... is not a DNS label: ..."), because users read it as it stands. Rules that
 need more than one value are not here: `rules` has them.
@@ -44,7 +44,7 @@ def is_one_line(text: str) -> bool:
     return text.isprintable()
 
 
-@dataclass(frozen=True, eq=False)  # hashed as itself: it stands in types, and holds a mapping
+@dataclass(frozen=True, eq=False)  # hashed as itself: types contain it, and it holds a mapping
 class Shown:
     """What editors and docs/reference/stack-file.md show of a type whose check is a function. Checks nothing itself."""
 

@@ -27,7 +27,7 @@ from programs.node_checks.kinds import KINDS, CheckKind, Context, FaultKind, Per
 
 _LONGEST_PATTERN = 200
 _GROUPS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]")
-"""What may hold a parenthesis that is no group: an escaped character, and a set of characters."""
+"""Text whose parentheses do not open a group: an escaped character, and a set of characters."""
 
 
 def _line_pattern(value: str) -> str:
@@ -78,17 +78,17 @@ CheckWish = Literal["drain", "reboot", "replace", "none"]
 
 
 class HealthCheck(Model):
-    """One check of the nodes of some sets. What fails is drained until it passes."""
+    """One check of the nodes of some sets. By default, a node that fails is drained until it passes."""
 
     name: CheckName
     """Name of the check, and part of its CronJob's name."""
     check: CheckKind = Field(description=f"What the check looks at. It fails in these cases. {check_texts.kinds()}")
     command: tuple[Line, ...] = Field(default=(), examples=[["/shared/checks/fabric", "--ports", "8"]])
-    """With `check: command`: the command, run on each node in the worker's pod: in the context job as Slurm's user, with all of the node's
-    GPUs, and beside jobs as root. Only root may own and change it. Exit code 0: passed. 1: failed, and the last line printed says what was
-    found. All else: unknown.
-    With nccl, dcgm, burn and ib: the program that is run instead of all_reduce_perf, dcgmi, gpu_burn or ib_write_bw, with arguments that
-    come before those of the check."""
+    """With `check: command`: the command, run on each node in the worker's pod. In the context job it runs as Slurm's user, with all of
+    the node's GPUs; beside jobs, it runs as root. Only root may own and change it. Exit code 0: passed. 1: failed, and the last line
+    printed is the finding. All others: unknown.
+    With nccl, dcgm, burn and ib: the program that is run instead of all_reduce_perf, dcgmi, gpu_burn or ib_write_bw. Arguments that are
+    given here come before those of the check."""
     per: Per | None = None
     """With `check: mpi`, nccl and ib, how many nodes a job has. node: each one by itself, with all of its GPUs (nccl only). pair: the nodes
     two by two. set: all idle nodes at once, with an all-reduce, and in pairs where that is slow (mpi and nccl). Default: node for nccl,
@@ -119,7 +119,7 @@ class HealthCheck(Model):
         examples=[["job", "interval", "prolog"]],
         description="When it runs. job: as a Slurm job that has an idle node for itself, at the `schedule`. interval: every minute, beside "
         "users' jobs (Slurm's HealthCheckProgram; `HealthCheckInterval` in slurm.settings). prolog: before each job on each of its nodes; "
-        "where it fails, the job starts elsewhere. epilog: after each job. Some kinds do not run in all of these: "
+        "where it fails, the job starts elsewhere. epilog: after each job. Some kinds do not run in all of these. "
         f"{check_texts.contexts()}.",
     )
     node_states: tuple[NodeState, ...] = Field(default=("idle", "allocated"), examples=[["idle"]])
@@ -135,22 +135,22 @@ class HealthCheck(Model):
     timeout_s: Seconds = 60
     """Time for one run on one node, in seconds. After that the result counts as unknown."""
     max_drained: MaxUnavailable = "10%"
-    """Most nodes of a node set that all health checks together may hold drained when this one drains another: a number, or a percentage of
-    the set (at least one node)."""
+    """This check drains a node only while all health checks together hold fewer nodes of the set drained than this. A number, or a
+    percentage of the set (at least one node)."""
     wish: CheckWish = "drain"
     """What a failure asks for. drain: the node takes no job until it passes. reboot, replace: as well, and the `remedies` of its node set
-    begin with that step. none: the failure is told, and the node keeps taking jobs."""
+    begin with that step. none: the failure is reported, and the node keeps taking jobs."""
     other_drivers: OtherDrivers | None = None
-    """Of a gpu check, what becomes of a node whose GPU driver is not that of most nodes of its set: report shows a cause and takes no job
-    away; drain drains such nodes, at most `maxDrained` of each set. Default: report."""
+    """Of a gpu check: what becomes of a node whose GPU driver is not that of most nodes of its set. report: a cause is shown, and the node
+    keeps taking jobs. drain: such nodes are drained, at most `maxDrained` of each set. Default: report."""
     passes: Annotated[StrictInt, Field(ge=1, le=100)] = Field(default=3, examples=[5])
     """Beside jobs: passes in a row that end a failure, so that a check that flaps drains its node once, and keeps it. As a job, one pass is
     enough."""
     settings: dict[LimitName, Count] = Field(
         default={},
-        description=f"Limits of the check, which docs/reference/checks.md explains. {check_texts.limits()} Without minBusBandwidthGBs a "
-        "limit comes from the machine catalogue, where the pool names a machine of it: for one node two thirds of what the model's NVLink "
-        "carries, between nodes with EFA half of the network's bandwidth. Default: the values in parentheses.",
+        description=f"Limits of the check, which docs/reference/checks.md explains. {check_texts.limits()} Without minBusBandwidthGBs, a "
+        "limit comes from the machine catalogue if the pool names a machine of it. For one node it is two thirds of what the model's "
+        "NVLink carries; between nodes with EFA, half of the network's bandwidth. Default: the values in parentheses.",
     )
 
 

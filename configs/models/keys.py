@@ -18,8 +18,8 @@ class Keys(Model):
     database: Annotated[Positive, AfterValidator(AtMost(1000))] = Field(default=1, examples=[2])
     """Generation of the accounting database's password; for an external one, raise it when its Secret has changed."""
     keep: tuple[Literal["munge", "jwt"], ...] = ()
-    """Keys that stay as they are in the cluster, whatever their generation; the preview says so, and docs/start/pulumi.md which stacks need
-    it."""
+    """Keys that stay as they are in the cluster, whatever their generation. The preview reports them; docs/start/pulumi.md explains which
+    stacks need this key."""
     spread_s: Annotated[Whole, Field(ge=10, le=240)] = 120
     """Time in which all kubelets bring a changed Secret to their pods, in seconds: twice their syncFrequency, which is a minute by
     default."""

@@ -39,9 +39,7 @@ def _filter(value: str) -> str:
         if depth == 0:
             break
     if depth != 0 or at != len(value) or not value or not is_one_line(value) or len(value) > 2000:
-        raise refuse(
-            f'{quoted(value)} is not an LDAP filter, such as "(objectClass=posixAccount)": each part stands in its own parentheses.'
-        )
+        raise refuse(f'{quoted(value)} is not an LDAP filter, such as "(objectClass=posixAccount)": each part needs its own parentheses.')
     return value
 
 
@@ -98,7 +96,7 @@ class Ldap(Model):
     min_uid: LeastId = Field(default=1000, examples=[5000])
     """Users with a lower uid are left out."""
     min_gid: LeastId = Field(default=1000, examples=[5000])
-    """Groups with a lower gid are left out, as are users whose own group has one; Debian's group users (100) is allowed as a user's own."""
+    """Groups with a lower gid are left out, as are users whose own group has one. Debian's group users (100) is allowed as a user's own."""
     max_removed_percent: Annotated[Whole, Field(ge=0, le=100)] = Field(default=50, examples=[20])
-    """If more than this share of more than 10 users (or groups) disappears at once, this counts as a fault of LDAP and none is removed,
-    as with an answer without any user. 100: every answer is believed."""
+    """If more than this share of more than 10 users (or groups) disappears at once, LDAP counts as faulty and none is removed. An
+    answer without any user counts as a fault, too. 100: every answer is believed."""

@@ -71,8 +71,8 @@ class Login(Model):
     ldap: Ldap | None = None
     """A directory with further users and groups. Default: none."""
     home_keys: Flag = False
-    """True: the keys in `~/.ssh/authorized_keys` may log in as well, on login pods only. A removed user is refused all the same; but a
-    user who stays and whose keys are withdrawn can still log in with those in the home."""
+    """True: the keys in `~/.ssh/authorized_keys` may log in as well, on login pods only. A removed user is refused anyway. A user who
+    stays can log in with the keys in the home even after all others are withdrawn."""
     admin_groups: tuple[UserName, ...] = Field(default=(), examples=[["hpc-admins"]])
     """Groups whose members are admins, as with `admin: true`."""
 

@@ -1,4 +1,4 @@
-"""Config of what conditions and taints of Kubernetes nodes say against the Slurm nodes on them, with the table that always stands behind a
+"""Config of the conditions and taints of Kubernetes nodes that count against the Slurm nodes on them. A built-in table always follows a
 user's own rules.
 
 Sources: node-problem-detector's config/*.json, and the documentation of the agents named beside the rows. An agent whose conditions are
@@ -21,7 +21,7 @@ class MachineCause(Model):
     """What conditions or taints of a Kubernetes node say against the Slurm nodes on it, as long as they are there."""
 
     condition: ConditionPattern | None = Field(default=None, examples=["FabricDegraded"])
-    """Type of the conditions, as in `kubectl describe node`; `*` stands for any text. Those of Kubernetes itself are never causes."""
+    """Type of the conditions, as in `kubectl describe node`; `*` stands for any text. Kubernetes' own conditions are never causes."""
     status: Flag = True
     """The status of such a condition that counts. False: for conditions that are good when they are True."""
     taint: TaintPattern | None = Field(default=None, examples=["example.com/maintenance"])
@@ -29,8 +29,8 @@ class MachineCause(Model):
     kind: Literal["hardware", "node", "maintenance"] = "node"
     """hardware, node: a fault, which `remedies` may repair. maintenance: planned, or beyond repair, such as the end of a spot machine."""
     wish: Literal["none", "drain", "reboot", "replace"] = "none"
-    """none: it is only told. Maintenance with `drain` drains the node until it is taken back. A fault with `drain`, `reboot` or `replace`
-    is repaired by the steps of `remedies` that do as much or more, after `waitS`; without `remedies` it is only told."""
+    """none: it is only reported. Maintenance with `drain` drains the node until it is taken back. A fault with `drain`, `reboot` or
+    `replace` is repaired after `waitS`, by the steps of `remedies` that do as much or more. Without `remedies` it is only reported."""
 
 
 def _faults(
@@ -45,11 +45,11 @@ def _taints(wish: Literal["none", "drain"], *keys: str) -> tuple[MachineCause, .
 
 EC2: tuple[MachineCause, ...] = (
     *(MachineCause(condition=each, kind="maintenance", wish="drain") for each in (EC2_RETIREMENT, EC2_MAINTENANCE)),
-    # What is under an instance is AWS' own: another machine helps. Its own checks fail for its system or network.
+    # The host under an instance is AWS' own: another machine helps. The instance's own check fails for its system or network.
     *_faults("hardware", "replace", EC2_SYSTEM),
     *_faults("node", "reboot", EC2_INSTANCE),
 )
-"""Before BUILT_IN, in clusters with `ec2`. Without it, nobody takes these conditions back: what is left of them drains nothing."""
+"""Before BUILT_IN, in clusters with `ec2`. Without it, no program takes these conditions back: those that are left drain nothing."""
 
 BUILT_IN: tuple[MachineCause, ...] = (
     # node-problem-detector.
@@ -69,4 +69,4 @@ BUILT_IN: tuple[MachineCause, ...] = (
     *_taints("drain", "karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler", "cloud.google.com/impending-node-termination"),
     *_taints("drain", "node.kubernetes.io/out-of-service", "node.cloudprovider.kubernetes.io/shutdown"),
 )
-"""Behind the rules of the user: the first that matches decides. A taint that none matches, as most taints do, is no cause."""
+"""These follow the rules of the user: the first that matches decides. Most taints match no rule, and then do not count as a cause."""

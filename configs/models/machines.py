@@ -1,7 +1,7 @@
 """What a machine has: the hardware of the EC2 machine types that node pools name, and the shape that a user can spell out instead.
 
-Leaves out prices, regions and local disks. Every figure is EC2's own (`describe_instance_types`; a test compares them one by one),
-except the number of sockets, which EC2 does not tell: `_sockets` says how it is decided.
+Leaves out prices, regions and local disks. Every figure is EC2's own (`describe_instance_types`; a test compares them one by one).
+The exception is the number of sockets, which EC2 does not report: see `_sockets`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -191,7 +191,7 @@ def _amd_sizes(family: str, gib_per_cpu: int) -> tuple[Machine, ...]:
 
 
 def _size(cpus: int) -> str:
-    """EC2's name for a size of so many hardware threads."""
+    """EC2's name for a size with that number of hardware threads."""
     return {1: "medium", 2: "large", 4: "xlarge"}.get(cpus, f"{cpus // 4}xlarge")
 
 

@@ -15,8 +15,8 @@ Prefix = Annotated[StrictStr, AfterValidator(Matching(rf"({_WORD})?", "the start
 
 
 class Maintenance(Model):
-    """What becomes of running jobs that a reservation for maintenance would meet: a future one with Slurm's flag MAINT, on nodes where
-    their time limit lets them run into it."""
+    """What becomes of running jobs before maintenance. It concerns jobs whose time limit lets them run into a future reservation of their
+    nodes with Slurm's flag MAINT."""
 
     enabled: Flag = True
     """False: jobs are neither warned nor requeued."""

@@ -33,7 +33,7 @@ ReceiverKind = Literal["slack", "webhook", "mail"]
 
 
 class Receiver(Model):
-    """Whom Alertmanager tells of alerts. It tells again after a day, and says when an alert has ended."""
+    """A receiver of Alertmanager's alerts. An alert is repeated after a day, and its end is reported."""
 
     name: ReceiverName
     """Name of the receiver."""
@@ -96,7 +96,7 @@ class Monitoring(Model):
     scrape_interval_s: Seconds = Field(default=30, examples=[60])
     """Time between two readings of all metrics, in seconds."""
     accounts: Positive = Field(default=100, examples=[50])
-    """So many accounts, the largest, have series of their own; the others are summed up as the account `other`."""
+    """Number of accounts that have series of their own: the largest. The others are summed up as the account `other`."""
     retention_days: Positive = Field(default=15, examples=[30])
     """With Own: days that metrics are kept. The oldest go earlier where they would fill the disk."""
     storage: Disk = Disk(size="20Gi")

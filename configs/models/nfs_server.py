@@ -34,8 +34,8 @@ MountOption = Annotated[
 SERVER_OPTIONS = (
     "nfsvers=4.1",  # sessions: a request that is sent again is done once, and locks come back after a restart (RFC 8881, 2.10 and 8.4.2)
     "hard",  # a server that is away is waited for; "soft" may lose what was written (nfs(5))
-    "timeo=100",  # tenths of a second. With retrans, a server that left without a word is given up after 30 s and dialled again; a slow one
-    "retrans=2",  # answers TCP's own probes and is not (xs_tcp_set_socket_timeouts in Linux' net/sunrpc/xprtsock.c)
+    "timeo=100",  # tenths of a second. With retrans, a server that left without a word is given up after 30 s and dialled again. A slow
+    "retrans=2",  # server answers TCP's own probes and is kept (xs_tcp_set_socket_timeouts in Linux' net/sunrpc/xprtsock.c)
     "nconnect=4",  # clouds bound one TCP connection, often to 5 Gbit/s, and not the machine; from Linux 5.3 (nfs(5))
 )
 """How nodes mount what the cluster's own NFS server has. TCP is all it speaks; `noatime` means nothing to an NFS client (nfs(5))."""
@@ -45,8 +45,8 @@ class NfsServer(Model):
     """An NFS server in the cluster, for those without a shared file system: one pod on one disk, which every `nfsServer: true` shares."""
 
     storage_class: ObjectName | None = None
-    """StorageClass of the server's disk. A disk that is there keeps its class; the preview says so. Default: the Kubernetes cluster's own
-    default class."""
+    """StorageClass of the server's disk. A disk that exists keeps its class, and the preview reports that. Default: the Kubernetes
+    cluster's own default class."""
     size: Size
     """Size of the server's disk."""
     cluster_ip: IPAddress

@@ -147,8 +147,8 @@ class EksNodes(Model):
     min: Count = 0
     """Least number of machines in the node group."""
     desired: Count | None = Field(default=None, examples=[8])
-    """Number of machines of a new group; later it is the autoscaler's, and a change is not applied: the preview says so, with the command
-    that sets it. Default: `min`."""
+    """Number of machines of a new group. Later it is the autoscaler's, and a change is not applied: the preview reports that, with the
+    command that sets it. Default: `min`."""
     ami_type: AmiType = "AL2023_x86_64_NVIDIA"
     """EKS's name for the machine image. Machines without GPUs need one without NVIDIA, such as AL2023_x86_64_STANDARD."""
     capacity_type: Literal["ON_DEMAND", "SPOT", "CAPACITY_BLOCK"] = "ON_DEMAND"

@@ -87,8 +87,8 @@ class Gpus(Model):
     count: Positive
     """GPUs of one Slurm node."""
     driver_name: Line | None = Field(default=None, examples=["NVIDIA H100 80GB HBM3"])
-    """The model as `nvidia-smi -L` or `amd-smi static` names it, where `model` is no part of that name. Default: any name with `model`
-    in it."""
+    """The model as `nvidia-smi -L` or `amd-smi static` names it, where `model` is not in that name. Default: any name that
+    contains `model`."""
     sockets: tuple[Count, ...] = Field(default=(), examples=[[0, 0, 1, 1]])
     """The processor socket beside each GPU, counted from 0, in the order of the GPUs' device files. Default: GPUs evenly over the machine's
     sockets, the first ones beside socket 0."""
@@ -145,7 +145,7 @@ class Remedies(Model):
 
     steps: tuple[RemedyStep, ...] = Field(examples=[["RecreatePod"]])
     """The steps, in their order; each is taken once for a fault. RecreatePod: the worker's pod is replaced. RebootMachine,
-    ReplaceMachine: as `machines` says."""
+    ReplaceMachine: in the way that `machines` names."""
     causes: tuple[Literal["hardware", "node"], ...] = ("hardware", "node")
     """Kinds of causes that are acted on."""
     confirmed_by: Name | None = Field(default=None, examples=["gpu"])
@@ -162,8 +162,8 @@ class Remedies(Model):
     max_per_day: Positive = Field(default=10, le=MAX_NODES, examples=[20])
     """Most steps of each sort in 24 hours, over the whole set."""
     systemic_percent: Positive = Field(default=10, le=100, examples=[25])
-    """Where more nodes than this percentage of the set (at least one) begin to fail within the window, the cause is systemic: nothing is
-    repaired, and the controller drains nothing more for checks, until half as many fail."""
+    """Where more nodes than this percentage of the set (at least one) begin to fail within the window, the cause is systemic. Then nothing
+    is repaired, and the controller drains nothing more for checks, until half as many fail."""
     window_s: Seconds = Field(default=600, examples=[300])
     """The window, in seconds."""
     machines: Literal["DeleteNode", "EC2", "Webhook"] | None = None

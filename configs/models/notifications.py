@@ -1,5 +1,5 @@
-"""Config of what the cluster tells people: mail about their jobs, through an SMTP relay, and news of jobs and nodes for webhooks and mail
-addresses. What a mail says is in programs/mail, what a webhook gets in programs/notify."""
+"""Config of the cluster's messages to people. Users get mail about their jobs, through an SMTP relay; webhooks and mail addresses get news
+of jobs and nodes. The text of mails is in programs/mail, that of news in programs/notify."""
 
 from typing import Annotated, Literal
 
@@ -41,7 +41,7 @@ NewsName = Annotated[StrictStr, AfterValidator(dns_label(20, "vision-chat"))]
 
 
 class NewsReceiver(Model):
-    """Whom the cluster tells of jobs and nodes: a webhook, or mail addresses. docs/operate/notifications.md shows what arrives."""
+    """A receiver of news of jobs and nodes: a webhook, or mail addresses. docs/operate/notifications.md shows what arrives."""
 
     name: NewsName
     """Name of the receiver."""
@@ -53,8 +53,9 @@ class NewsReceiver(Model):
     to: tuple[MailAddress, ...] = Field(default=(), examples=[["vision@example.com"]])
     """With mail: the addresses."""
     events: tuple[Event, ...] = ("jobEnd",)
-    """What it is told. jobEnd: each job that has ended. jobFail: those that neither completed nor were cancelled. jobRequeue: runs of jobs
-    that were put back into the queue. nodeDrain: nodes that go out of service, with cause and evidence. nodeResume: nodes that are back."""
+    """The news that it gets. jobEnd: each job that has ended. jobFail: those that neither completed nor were cancelled. jobRequeue: runs of
+    jobs that were put back into the queue. nodeDrain: nodes that go out of service, with cause and evidence. nodeResume: nodes that are
+    back."""
     accounts: tuple[Name, ...] = Field(default=(), examples=[["vision"]])
     """Jobs of these accounts. Default: of all."""
     users: tuple[Name, ...] = Field(default=(), examples=[["alice"]])
@@ -79,4 +80,4 @@ class Notifications(Model):
     receivers: tuple[NewsReceiver, ...] = Field(
         default=(), examples=[[{"name": "vision", "urlSecret": "vision-chat", "accounts": ["vision"], "events": ["jobFail"]}]]
     )
-    """Webhooks and mail addresses that are told of ended jobs and of nodes out of service. Default: none."""
+    """Webhooks and mail addresses that get news of ended jobs and of nodes out of service. Default: none."""

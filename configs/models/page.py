@@ -1,4 +1,4 @@
-"""Config of the web page that shows the cluster. What it shows is in controllers/page."""
+"""Config of the web page that shows the cluster. Its content is in controllers/page."""
 
 from typing import Literal
 
@@ -18,5 +18,5 @@ class Page(Model):
     """What the page leaves out, for everybody: names and users of jobs, or nodes. What PrivateData in `slurm.settings` hides is left out
     in any case. Default: nothing more."""
     hosts: tuple[Host, ...] = Field(default=(), examples=[["slurm.example.com"]])
-    """Further host names by which browsers reach the page, such as a proxy's. It answers its Service's names, `localhost` and addresses
-    in any case, and no other name, so that no other website can read it in a user's browser. Default: no others."""
+    """Further host names by which browsers reach the page, such as a proxy's. The page always answers its Service's names, `localhost`
+    and addresses. It answers no other name, so that no other website can read it in a user's browser. Default: no others."""

@@ -29,7 +29,7 @@ class Partition(Model):
     default_time: SlurmTime | None = None
     """Time limit of jobs that ask for none. Default: `maxTime`."""
     state: Literal["UP", "DOWN", "DRAIN", "INACTIVE"] = "UP"
-    """UP: jobs are queued and started. DOWN: queued only. DRAIN: running and queued jobs go on, new ones are refused. INACTIVE: nothing
+    """UP: jobs are queued and started. DOWN: queued only. DRAIN: running and queued jobs continue, new ones are refused. INACTIVE: nothing
     is queued or started."""
     priority_tier: Count = Field(default=1, le=65_533)
     """Jobs of a partition with a higher tier are scheduled first."""
@@ -42,5 +42,5 @@ class Partition(Model):
     topology: TopologyName | None = Field(default=None, examples=["nvlink"])
     """Name of the `topologies` by which jobs of the partition are placed. Default: the first."""
     settings: Settings = {}
-    """Other keys of the partition line in slurm.conf. With accounting, TRESBillingWeights of a partition with GPUs is by default 1 for each
-    CPU and the memory in GiB for each GPU, as in `CPU=1,GRES/gpu=80`."""
+    """Other keys of the partition line in slurm.conf. With accounting, a partition with GPUs has default TRESBillingWeights, such as
+    `CPU=1,GRES/gpu=80`. These are 1 for each CPU, and for each GPU its memory in GiB."""

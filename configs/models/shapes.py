@@ -46,9 +46,9 @@ def gpu_sockets(shape: Shape) -> tuple[int, ...]:
 
 
 def gpu_groups(shape: Shape) -> list[tuple[int, int, str]]:
-    """GPUs in a row that are beside the same socket: the first, how many, and its cores in Slurm's numbers; none where nobody knows them.
+    """GPUs in a row that are beside the same socket: the first, how many, and its cores in Slurm's numbers. Empty if unknown.
 
-    Slurm heeds whole sockets only: of other ranges it says that they do not match socket boundaries, and forgets them (26.05.5).
+    Slurm heeds whole sockets only: it reports that other ranges do not match socket boundaries, and ignores them (26.05.5).
     """
     groups: list[tuple[int, int, str]] = []
     each = shape.cores_per_socket
@@ -91,8 +91,8 @@ def shape_of(cluster: Cluster, node_set: NodeSet) -> Shape:
 def shape_on(machine: Machine, node_set: NodeSet) -> Shape:
     """What one node of the set has on that machine.
 
-    A part of the machine is described as one socket: Slurm takes a node whose slurmd finds more than that, and none that finds less (it
-    stays INVAL, "Low CPUs"), but insists that sockets x cores x threads equals CPUs. Source: slurm.conf(5), Sockets; measured on 26.05.5.
+    A part of the machine is described as one socket. Slurm takes a node whose slurmd finds more than that; one that finds less stays INVAL
+    ("Low CPUs"). But Slurm insists that sockets x cores x threads equals CPUs. Source: slurm.conf(5), Sockets; measured on 26.05.5.
     """
     cpus = node_set.cpus or machine.cpus
     memory_mib = node_set.memory_mib or usable_memory_mib(machine) * cpus // machine.cpus

@@ -57,7 +57,7 @@ PackageName = Annotated[
     AfterValidator(
         Matching(
             r"[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9][A-Za-z0-9.+~:-]*)?",
-            "a Debian package: lower case letters, digits, plus, dots and dashes, and =VERSION where it is to be that one",
+            "a Debian package: lower-case letters, digits, plus, dots and dashes, with =VERSION if fixed",
             200,
             "r-base",
         )

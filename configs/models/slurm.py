@@ -111,9 +111,9 @@ class SlurmSettings(Model):
     suspend_time_s: Seconds = 300
     """SuspendTime: seconds without a job after which a node of an elastic set is powered down, except for the first `min` nodes."""
     suspend_timeout_s: Annotated[Whole, Field(ge=60, le=65_533)] = Field(default=60, examples=[120])
-    """SuspendTimeout: a node that was powered down can be asked for again when its pod is gone, which the NodeSet controller reports to
-    Slurm, or else after this many seconds. At least 60: a slurmd that is still there would register again, and a job on it would end
-    with its pod."""
+    """SuspendTimeout: seconds after which a node that was powered down can be asked for again. If its pod is gone earlier, the NodeSet
+    controller reports that to Slurm, and the node can be asked for at once. At least 60: a slurmd that is still there would register
+    again, and a job on it would end with its pod."""
     resume_timeout_s: Seconds = Field(default=600, le=65_533, examples=[1200])
     """ResumeTimeout: seconds after which a node that Slurm asked for and that has not registered is down; its jobs are requeued."""
     default_memory_per_cpu_mib: MiB | None = Field(default=None, examples=[4096])
@@ -123,8 +123,8 @@ class SlurmSettings(Model):
     processes_per_cpu: Annotated[Whole, Field(ge=0, le=100_000)] = Field(default=256, examples=[512])
     """Processes and threads that each CPU of the job on the node adds to them."""
     efficiency_report: Flag = False
-    """True: at the end of a batch script, its output file gets what the job used of its CPUs and memory on that node, as `seff` says it
-    of whole jobs."""
+    """True: a batch script's output file ends with a report of the CPUs and memory that the job used on that node. `seff` prints the same
+    for whole jobs."""
     containers: Containers = Field(default=Containers(), examples=[{"cacheMiB": 204_800, "registry": "registry.example.com"}])
     """Containers of jobs."""
     settings: Settings = {}
@@ -132,7 +132,7 @@ class SlurmSettings(Model):
     cgroup_settings: Settings = Field(default={}, examples=[{"CgroupJobIdPaths": True}])
     """Further keys of cgroup.conf, such as CgroupJobIdPaths, which names the cgroups of jobs by job number."""
     files: dict[FileName, FileText] = Field(default={}, examples=[{"burst_buffer.lua": "-- Lua"}])
-    """Files beside slurm.conf, by name, with their text: those that a key of `settings` needs, such as burst_buffer.lua, topology.conf,
-    acct_gather.conf and mpi.conf, and scripts that Prolog and Epilog name without a path. slurmctld sends these scripts to the nodes."""
+    """Files beside slurm.conf, by name, with their text. Some keys of `settings` need one, such as burst_buffer.lua, topology.conf,
+    acct_gather.conf or mpi.conf. Scripts that Prolog and Epilog name without a path belong here, too; slurmctld sends them to the nodes."""
     raw: tuple[Line, ...] = Field(default=(), examples=[["NodeSet=fast Feature=h100"]])
     """Lines that are put at the end of slurm.conf as they are."""

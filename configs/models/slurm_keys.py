@@ -104,7 +104,7 @@ RESERVED_KEYS: Mapping[str, str] = {
 """Keys that are not rendered, and may not be set either: each would undo a promise. What it would undo."""
 
 ROOT_JOBS = "DisableRootJobs"
-"""A switch, of the cluster and of partitions, that may not be set to no: whoever is root in a login session would be root on workers."""
+"""A switch, of the cluster and of partitions, that may not be set to no. Otherwise root of a login session would be root on workers."""
 _NO = frozenset({"no", "false", "0", "down"})
 
 

@@ -55,8 +55,8 @@ class Disk(Model):
     """A disk of one pod (ReadWriteOnce)."""
 
     storage_class: ObjectName | None = None
-    """StorageClass of the disk. A daemon's disk that is there keeps its class; the preview says so. Default: the Kubernetes
-    cluster's own default class."""
+    """StorageClass of the disk. A daemon's disk that exists keeps its class, and the preview reports that. Default: the
+    Kubernetes cluster's own default class."""
     size: Size = "5Gi"
     """Size of the disk."""
 

@@ -1,4 +1,4 @@
-"""Config of users and groups: who they are, and with which keys they log in."""
+"""Config of users and groups, and of the keys with which users log in."""
 
 from typing import Any
 
@@ -38,6 +38,6 @@ class User(Model):
     shell: AbsolutePath = Field(default="/bin/bash", examples=["/usr/bin/zsh"])
     """Login shell."""
     admin: Flag = False
-    """True: the user may run anything as root with `sudo` in a login session, such as the installation of packages into the current
-    version of `storage.root`, for everybody. For people whom you trust with root on the machines of login pods and workers; see
+    """True: the user may run anything as root with `sudo` in a login session. For example, they can install packages into the current
+    version of `storage.root`, for everybody. Set it for people whom you trust with root on the machines of login pods and workers; see
     docs/explain/security.md."""

@@ -1,4 +1,4 @@
-"""alertmanager.yml: who is told of which alert. Addresses and passwords stay in their Secrets; Alertmanager reads them from files."""
+"""alertmanager.yml: which receiver gets which alert. Addresses and passwords stay in their Secrets; Alertmanager reads them from files."""
 
 from typing import Any
 

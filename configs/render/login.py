@@ -4,8 +4,8 @@ from configs.models.cluster import Cluster
 
 
 def render(cluster: Cluster) -> dict[str, str]:
-    """File name to text: `banner`, `limits` with a `key=value` line for each limit, and `projects` with the folders of accounts and their
-    groups, if there are any."""
+    """File name to text: `banner`, and `limits` with a `key=value` line for each limit. If accounts have folders, `projects` lists them
+    with their groups."""
     banner, limits = cluster.login.banner, cluster.login.limits
     values = {"cpus": limits.cpus, "memoryMiB": limits.memory_mib, "tasks": limits.tasks}
     return {

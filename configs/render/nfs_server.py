@@ -1,7 +1,7 @@
 """ganesha.conf of the cluster's own NFS server, from the volumes that are on it. The wording is in templates/ganesha.conf.j2.
 
-What an export is known by to its clients (its number, its file system's) is made from its name alone: file handles that they hold stay
-good whatever else the stack file gains or loses.
+Clients know an export by its number and its file system's. Both are made from its name alone, so that file handles stay good whatever
+else the stack file gains or loses.
 """
 
 import hashlib
@@ -19,8 +19,8 @@ VERSION_OPTION = re.compile(r"(?:nfs)?vers=(.+)")
 LEASE_S = 20
 """A client that is silent for longer may lose its locks. A live client renews its lease well before that, so it soon notices a restart."""
 GRACE_S = 30
-"""After a start, so long the locks of before can be taken back and no others given: over a lease (RFC 8881, 8.4.2.1). Where all clients of
-before are back, or none was there, it ends at once."""
+"""Seconds after a start in which clients can take back earlier locks, and no others are given: over a lease (RFC 8881, 8.4.2.1). It ends
+at once where all earlier clients are back, or there were none."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Export:
 
 
 def exports(cluster: Cluster) -> list[Export]:
-    """The folders that are on the server. Users install in the shared root as root; homes are made by the server itself; at the top of a
-    further mount everyone may make something, and remove only that."""
+    """The folders that are on the server. Users install in the shared root as root. The server itself makes the homes. At the top of
+    a further mount everyone may make something, and remove only that."""
     storage = cluster.storage
     return [
         *([Export("shared-root", 0o755, squash=False)] if storage.shared_root.nfs_server else []),

@@ -27,8 +27,8 @@ from slurm.mig import device_files
 PORTS: Mapping[str, int] = {"slurmctld": ports.SLURMCTLD, "slurmd": ports.SLURMD, "slurmdbd": ports.SLURMDBD}
 
 REFUSALS = ("job_submit.lua", "cli_filter.lua")
-"""One Lua script under two names, which refuses what Slurm would accept from a job and then ignore on this cluster: slurmctld and the
-clients each read their own."""
+"""One Lua script under two names, as slurmctld and the clients each read their own. It refuses options of a job that Slurm would accept
+and then ignore on this cluster."""
 NO_MAIL = "/bin/true"
 """MailProg of a cluster that sends no mail: the image has no mailer."""
 MAILER = f"{paths.SCRIPTS}/mail.sh"
@@ -53,7 +53,7 @@ DEFAULTS: Mapping[str, str] = {
 """Settings that a cluster gets unless `slurm.settings` says otherwise. DisableRootJobs: root in a worker's pod is root on the machine,
 and login sessions may have a root of their own. EnforcePartLimits: a job that can never run is refused at once.
 AccountingStoreFlags, where there is accounting: `sacct -B -j JOB` shows what was run. The two plugins of Lua run the script of refusals.
-PropagateResourceLimitsExcept: limits of a login pod are for logins, and memory that RDMA locks is no business of a container runtime."""
+PropagateResourceLimitsExcept: limits of a login pod are for logins, and a container runtime should not limit the memory that RDMA locks."""
 
 LISTS = ("AccountingStorageTRES", "PrologFlags", "SlurmctldParameters")
 """Keys whose items are Slipway's, followed by those that `slurm.settings` adds."""

@@ -13,7 +13,7 @@ def render(cluster: Cluster) -> dict[str, str]:
         "passwd": [f"{user.name}:x:{user.uid}:{user.gid}::{paths.HOMES}/{user.name}:{user.shell}" for user in users],
         "group": [f"{name}:x:{gid}:" for gid, name in private_groups.items()]
         + [f"{group.name}:x:{group.gid}:{','.join(members[group.name])}" for group in groups],
-        # `*` is no password and no lock: sshd refuses the keys of a locked account ("!").
+        # `*` is neither a password nor a lock: sshd refuses the keys of a locked account ("!").
         "shadow": [f"{user.name}:*:19000:0:99999:7:::" for user in users],
     }
     return {name: "".join(f"{line}\n" for line in content) for name, content in lines.items()}

@@ -48,11 +48,11 @@ def check_accounts(cluster: Cluster, names: Names, has_directory: bool = False) 
         for name, limited in account.per_user.items():
             faults += _check_account_qos(f"{path}.perUser.{name}", limited, account, qos)
             if not has_directory and name not in _members(account, cluster.login.users):
-                message = f"{quoted(name)} is no user of this account. Name it in users, or a group of it in groups."
+                message = f"{quoted(name)} is not a user of this account. Name it in users, or a group of it in groups."
                 faults.append(Fault(f"{path}.perUser.{name}", message, (f"{path}.users", f"{path}.groups", "cluster.login")))
         for position, name in enumerate(account.default_for):
             if not has_directory and name not in _members(account, cluster.login.users):
-                message = f"{quoted(name)} is no user of this account. Name it in users, or a group of it in groups."
+                message = f"{quoted(name)} is not a user of this account. Name it in users, or a group of it in groups."
                 about = (f"{path}.users", f"{path}.groups", "cluster.login")
                 faults.append(Fault(f"{path}.defaultFor[{position}]", message, about))
     return [*faults, *_check_limits(cluster), *_check_partitions(cluster, names, qos)]

@@ -76,7 +76,7 @@ def _mistake(check: HealthCheck, gpus: Gpus | None) -> str:
 def _check_level(path: str, check: HealthCheck) -> list[Fault]:
     level = check.settings.get("level", KINDS["dcgm"].limits["level"])
     if level not in _LEVELS_S:
-        return [Fault(f"{path}.settings.level", f"{level} is no level of dcgmi diag. Give a number from 1 to {max(_LEVELS_S)}.")]
+        return [Fault(f"{path}.settings.level", f"{level} is not a level of dcgmi diag. Give a number from 1 to {max(_LEVELS_S)}.")]
     if check.timeout_s < _LEVELS_S[level]:
         message = f"{check.timeout_s} is too short: level {level} may take {_LEVELS_S[level]} s. Raise it, or lower the level."
         return [Fault(f"{path}.timeoutS", message, (f"{path}.settings.level",))]

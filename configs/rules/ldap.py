@@ -47,7 +47,8 @@ def _check_tls(ldap: Ldap) -> list[Fault]:
                 message = f"{quoted(uri)} is TLS from the start, and startTls is for ldap://. Keep one of the two."
                 faults.append(Fault(f"{_PATH}.uris[{at}]", message, (f"{_PATH}.startTls",)))
         if ldap.allow_plaintext:
-            faults.append(Fault(f"{_PATH}.allowPlaintext", "says no TLS, and startTls says TLS. Keep one.", (f"{_PATH}.startTls",)))
+            message = "is for connections without TLS, and startTls is for TLS. Keep one."
+            faults.append(Fault(f"{_PATH}.allowPlaintext", message, (f"{_PATH}.startTls",)))
     elif not ldap.allow_plaintext:
         bind = ", and the password of bindDn would cross the network readable" if ldap.bind_dn else ""
         for at in plain:

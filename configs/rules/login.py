@@ -54,7 +54,7 @@ def _check_service(service: LoginService) -> list[Fault]:
     for key in service.annotations:
         prefix, slash, name = key.rpartition("/")
         if _ANNOTATION.fullmatch(f"{prefix.lower()}{slash}{name}") is None:
-            message = f"{quoted(key)} is no key of a Kubernetes annotation, such as service.beta.kubernetes.io/aws-load-balancer-type."
+            message = f"{quoted(key)} is not a key of a Kubernetes annotation, such as service.beta.kubernetes.io/aws-load-balancer-type."
             faults.append(Fault(f"{path}.annotations", message))
     return faults
 

@@ -29,7 +29,7 @@ def check_node_sets(cluster: Cluster, names: Names) -> list[Fault]:
         faults.append(Fault("cluster.nodeSets", "is empty: the cluster would have no node."))
     named = {name for partition in cluster.partitions for name in partition.node_sets}
     ours = [node_set.name for node_set in cluster.node_sets]
-    used = named | {closest(name, ours) for name in named if name not in ours}  # a misspelled name is told where it stands
+    used = named | {closest(name, ours) for name in named if name not in ours}  # a misspelled name is reported where it is used
     for at, node_set in enumerate(cluster.node_sets):
         path = f"cluster.nodeSets[{at}]"
         faults += _check_name(f"{path}.name", node_set.name, cluster.name)
@@ -46,7 +46,7 @@ def check_node_sets(cluster: Cluster, names: Names) -> list[Fault]:
         faults += check_settings(f"{path}.slurmd", "node", node_set.slurmd, NODE_KEYS, OWN_NODE_KEYS, NODE_VALUES)
         faults += check_references(f"{path}.mounts", "mount of storage.mounts", node_set.mounts or (), names.mounts)
         if node_set.simulated_gpus and node_set.gpus is None:
-            faults.append(Fault(f"{path}.simulatedGpus", "there are no GPUs to simulate. Say which under gpus.", (f"{path}.gpus",)))
+            faults.append(Fault(f"{path}.simulatedGpus", "there are no GPUs to simulate. Describe them under gpus.", (f"{path}.gpus",)))
         faults += check_distinct(f"{path}.features", node_set.features)
     for at, pool in enumerate(cluster.node_pools):
         if (machine := known_machine(pool)) and cluster.node_pool(pool.name) is pool:
@@ -59,7 +59,7 @@ def _check_count(path: str, node_set: NodeSet) -> list[Fault]:
     size, least, most = node_set.size, node_set.min, node_set.max
     about = (path,)  # another key may be meant for one of the three
     if size is None and least is None and most is None:
-        return [Fault(f"{path}.size", "neither size (fixed) nor min and max (elastic) is given. Say how many nodes there are.", about)]
+        return [Fault(f"{path}.size", "neither size (fixed) nor min and max (elastic) is given. Set size, or min and max.", about)]
     if size is not None and (least is not None or most is not None):
         elastic_keys = " and ".join(key for key, value in (("min", least), ("max", most)) if value is not None)
         message = f"cannot be combined with {elastic_keys}: a set is fixed (size) or elastic (min and max). Keep one."

@@ -1,5 +1,5 @@
-"""Rules of mail and of those that are told: no password crosses the network readable, one part of the config says who sends, and whoever
-is told can be reached and has something to hear."""
+"""Rules of mail and of receivers of news. No password crosses the network readable, and one part of the config names the sender. Each
+receiver can be reached, and has news to get."""
 
 from collections.abc import Iterator
 
@@ -50,7 +50,7 @@ def _check_receivers(cluster: Cluster, names: Names) -> Iterator[Fault]:
 
 def _check_events(path: str, receiver: NewsReceiver, cluster: Cluster) -> Iterator[Fault]:
     if not receiver.events:
-        yield Fault(f"{path}.events", "is empty, so that the receiver is told nothing. Name events, or remove the receiver.")
+        yield Fault(f"{path}.events", "is empty, so that the receiver gets no news. Name events, or remove the receiver.")
     yield from check_distinct(f"{path}.events", receiver.events)
     if {"jobEnd", "jobFail"} <= set(receiver.events):
         yield Fault(f"{path}.events", "names jobFail, which jobEnd includes. Leave one of the two out.")

@@ -15,12 +15,12 @@ def check_partitions(cluster: Cluster, names: Names) -> list[Fault]:
     """Faults of the partitions."""
     path = "cluster.partitions"
     if not cluster.partitions:
-        return [Fault(path, "is empty: no job could be submitted. One with default: true is needed.")]
+        return [Fault(path, "is empty: no job could be submitted. Add one with default: true.")]
     faults = check_unique(path, "partition", [partition.name for partition in cluster.partitions])
     defaults = [at for at, partition in enumerate(cluster.partitions) if partition.default]
     if not defaults:
         sources = tuple(f"{path}[{at}].default" for at in range(len(cluster.partitions)))
-        faults.append(Fault(path, "none is the default, so sbatch without -p would fail. Say default: true in one.", sources))
+        faults.append(Fault(path, "none is the default, so sbatch without -p would fail. Set default: true in one.", sources))
     for at in defaults[1:]:
         faults.append(Fault(f"{path}[{at}].default", f"{path}[{defaults[0]}] is the default already; there can be one."))
     for at, partition in enumerate(cluster.partitions):

@@ -1,5 +1,5 @@
-"""Rules of what a partition adds to its line of slurm.conf: memory and nodes that its nodes have, and accounts, QOS, groups and partitions
-that are there. Slurm itself accepts most of these, and no job starts, or not as it is meant. Source: slurm.conf(5).
+"""Rules of what a partition adds to its line of slurm.conf. Its nodes suffice for the memory and number that its keys name. Accounts, QOS,
+groups and partitions exist. Slurm itself accepts most mistakes: no job starts, or not as it is meant. Source: slurm.conf(5).
 """
 
 from collections.abc import Iterable, Mapping

@@ -24,7 +24,7 @@ def check_raw_references(path: str, first: str, pairs: list[tuple[str, str]], cl
     """Faults of the nodes that a line of DownNodes, NodeSet or PartitionName refers to."""
     references = {name: value for key, value in pairs if (name := known(key, ("DownNodes", "Nodes", "Feature")))}
     if first == "NodeSet" and not {"Nodes", "Feature"} & references.keys():
-        return [Fault(path, "names no nodes. Say which: Nodes=old-[1-3], or Feature=h100.")]
+        return [Fault(path, "names no nodes. Add them, as in Nodes=old-[1-3] or Feature=h100.")]
     names = node_names(references.get("DownNodes" if first == "DownNodes" else "Nodes", "ALL"))
     if names is None or first == "NodeName":
         return []  # with operators and the like that only Slurm reads

@@ -1,5 +1,5 @@
-"""Rules of remedies and of what starts them: that each step can be carried out, that what confirms a fault looks at the set, and that
-each rule about machines says one thing."""
+"""Rules of remedies and of what starts them. Each step can be carried out, and the check that confirms a fault looks at the set. Each rule
+about machines has either a condition or a taint, and a wish that suits its kind."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -13,7 +13,7 @@ from slurm.causes import KUBERNETES_CONDITIONS
 
 _LEAST_REBOOT_S = 900
 """EC2 forces a reboot only where the instance has not shut down within a few minutes, and such a machine then takes minutes to boot.
-Source: its API reference, RebootInstances. Whoever gives up earlier has a reboot under the next job."""
+Source: its API reference, RebootInstances. A controller that gives up earlier lets the reboot hit the next job."""
 
 
 def check_remedies(cluster: Cluster, path: str, node_set: NodeSet) -> list[Fault]:
@@ -30,7 +30,7 @@ def check_remedies(cluster: Cluster, path: str, node_set: NodeSet) -> list[Fault
     about = (f"{within}.steps", f"{within}.machines")
     on_machines = [step for step in remedies.steps if step != "RecreatePod"]
     if on_machines and remedies.machines is None:
-        faults.append(Fault(f"{within}.machines", f"is missing: {on_machines[0]} needs it. Say DeleteNode, EC2 or Webhook.", about))
+        faults.append(Fault(f"{within}.machines", f"is missing: {on_machines[0]} needs it. Set DeleteNode, EC2 or Webhook.", about))
     if "RebootMachine" in remedies.steps and remedies.machines == "DeleteNode":
         message = "DeleteNode cannot reboot a machine. Take EC2 or Webhook, or leave RebootMachine out of steps."
         faults.append(Fault(f"{within}.machines", message, about))
@@ -41,7 +41,7 @@ def check_remedies(cluster: Cluster, path: str, node_set: NodeSet) -> list[Fault
         )
         faults.append(Fault(f"{within}.machineTimeoutS", message, (f"{within}.steps",)))
     if remedies.machines == "EC2" and cluster.ec2 is None:
-        message = "EC2 needs cluster.ec2: say at least its region, such as ec2: {region: eu-west-1}."
+        message = "EC2 needs cluster.ec2: set at least its region, as in ec2: {region: eu-west-1}."
         faults.append(Fault(f"{within}.machines", message, ("cluster.ec2",)))
     if remedies.machines == "Webhook" and remedies.webhook is None:
         faults.append(Fault(f"{within}.webhook", "is missing: with machines: Webhook, give the address of your program.", about))
@@ -143,11 +143,11 @@ def check_machine_causes(path: str, node_set: NodeSet) -> list[Fault]:
             mistake = "has neither condition nor taint" if rule.taint is None else "has both condition and taint"
             faults.append(Fault(within, f"{mistake}: name one of them."))
         if rule.condition in KUBERNETES_CONDITIONS:
-            message = f"{quoted(rule.condition)} is Kubernetes' own: whether a machine is Ready is heeded anyway, the others are no causes."
+            message = f"{quoted(rule.condition)} is Kubernetes' own: whether a machine is Ready is heeded anyway, others are never causes."
             faults.append(Fault(f"{within}.condition", f"{message} Leave the rule out."))
         if rule.taint is not None and not rule.status:
             faults.append(Fault(f"{within}.status", "is only valid with condition: a taint has no status. Remove this key."))
         if rule.kind == "maintenance" and rule.wish in ("reboot", "replace"):
-            message = f"{rule.wish} is for faults: maintenance is done by others. Say drain or none, or another kind."
+            message = f"{rule.wish} is for faults: maintenance is done by others. Set drain or none, or another kind."
             faults.append(Fault(f"{within}.wish", message, (f"{within}.kind",)))
     return faults

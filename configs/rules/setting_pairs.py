@@ -37,7 +37,7 @@ def check_pairs(cluster: Cluster) -> list[Fault]:
     if ours and "HealthCheckInterval" in settings and not interval:
         mistakes.append(("HealthCheckInterval", "is 0: the health checks with the context interval would never run. Raise it."))
     if "HealthCheckProgram" in settings and not interval:
-        mistakes.append(("HealthCheckProgram", "never runs: HealthCheckInterval is 0. Say how many seconds lie between two runs."))
+        mistakes.append(("HealthCheckProgram", "never runs: HealthCheckInterval is 0. Set the seconds between two runs."))
     if "FirstJobId" in settings and number("FirstJobId", 1) > number("MaxJobId", 67_108_863):
         mistakes.append(("FirstJobId", f"{settings['FirstJobId'].value} is more than MaxJobId ({number('MaxJobId', 0)}). Lower it."))
     if "MaxMemPerCPU" in settings and "MaxMemPerNode" in settings:
@@ -62,7 +62,7 @@ def check_pairs(cluster: Cluster) -> list[Fault]:
 def _port_mistakes(text: str) -> list[str]:
     first, last = map(int, text.split("-"))
     if last > 65_535 or first < 1024 or last <= first:
-        return [f"{quoted(text)} is no range of ports. Give two from 1024 to 65535, the lower first, as in 60001-63000."]
+        return [f"{quoted(text)} is not a range of ports. Give two from 1024 to 65535, the lower first, as in 60001-63000."]
     if any(first <= port <= last for port in _SLURM_PORTS):
         return [f"{quoted(text)} holds the ports of Slurm's own daemons ({_SLURM_PORTS[0]} to {_SLURM_PORTS[-1]}). Take others."]
     return []
@@ -73,7 +73,7 @@ def _node_mistakes(text: str, cluster: Cluster) -> list[str]:
     try:
         names = expand(text.rpartition(":")[0] if ":" in text else text)
     except HostlistError:
-        return [f"{quoted(text)} is no list of nodes such as cpu-[0-3]. Write one."]
+        return [f"{quoted(text)} is not a list of nodes such as cpu-[0-3]. Write one."]
     known_nodes = {f"{node_set.name}-{at}" for node_set in cluster.node_sets for at in range(min(node_set.ordinals, 100_000))}
     pairs = [pairs[0] for line in cluster.slurm.raw if (pairs := pairs_of(line))]
     for _, value in (pair for pair in pairs if known(pair[0], ("NodeName",))):

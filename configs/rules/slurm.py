@@ -104,7 +104,7 @@ def _check_settings(cluster: Cluster, own_settings: dict[str, str]) -> list[Faul
         elif mistake := _undone(name, cluster.slurm.settings[key]):
             faults.append(Fault(path, mistake))
         elif name in _SECRETS:
-            faults.append(Fault(path, "slurm.conf goes to every node and login pod; a password cannot stand there."))
+            faults.append(Fault(path, "slurm.conf goes to every node and login pod; it must not contain a password."))
         elif is_same_value(name, cluster.slurm.settings[key], own_settings):
             continue
         elif name in LISTS:
@@ -191,7 +191,7 @@ def _check_pair(path: str, key: str, value: str, rendered: dict[str, str], seen:
     if mistake := _undone(name, value):
         return [Fault(path, mistake)]
     if name in _SECRETS:
-        return [Fault(path, f"{name}: slurm.conf goes to every node and login pod; a password cannot stand there.")]
+        return [Fault(path, f"{name}: slurm.conf goes to every node and login pod; it must not contain a password.")]
     if is_same_value(key, value, rendered):
         return []
     if (before := rendered.get(key.lower())) is not None:
@@ -210,7 +210,7 @@ _NAMING = ("NodeName", "NodeHostname", "NodeAddr", "BcastAddr", "NodeSet", "Down
 
 
 def _check_naming(path: str, pairs: list[tuple[str, str]], cluster: Cluster) -> list[Fault]:
-    """Faults of nodes that a raw line declares: names that belong to node sets, and texts that are no list of nodes."""
+    """Faults of nodes that a raw line declares: names that belong to node sets, and texts that are not a list of nodes."""
     faults: list[Fault] = []
     taken = {partition.name.lower() for partition in cluster.partitions}
     for key, value in pairs:
@@ -220,7 +220,7 @@ def _check_naming(path: str, pairs: list[tuple[str, str]], cluster: Cluster) -> 
         names = node_names(value)
         if names is None:
             faults.append(
-                Fault(path, f"{name}={quoted(value)} is no list of nodes such as old-[1-3,7],spare. Give one name or range a line.")
+                Fault(path, f"{name}={quoted(value)} is not a list of nodes such as old-[1-3,7],spare. Give one name or range a line.")
             )
             continue
         # A host name is case-insensitive, and a set may grow: so all that its nodes could ever be called is its own.

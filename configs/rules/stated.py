@@ -10,7 +10,7 @@ from slurm.conf import known, pairs_of
 
 @dataclass(frozen=True)
 class Stated:
-    """One key, as the user says it."""
+    """One key, as the user gave it."""
 
     path: str
     """The path of the key in the stack file."""

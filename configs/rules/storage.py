@@ -15,7 +15,7 @@ _TAKEN = {paths.HOMES: "the users' homes are", paths.SHARED: "the shared root is
 
 
 _NODES_OWN = ("/var/lib/containerd", "/var/lib/cni", "/var/lib/docker", "/var/lib/etcd", "/var/lib/kubelet", "/var/log", "/var/run")
-"""Folders of a node that its own programs keep: what lies in them, or holds them, is no place for files of users."""
+"""Folders of a node that its own programs keep. Files of users belong neither in them nor in the folders that hold them."""
 _VERSIONS = ("3", "4", "4.0", "4.1", "4.2")
 """Of NFS. Source: nfs(5), nfsvers."""
 _EXCLUSIVE = (("hard", "soft", "softerr"), ("ro", "rw"), ("sync", "async"), ("ac", "noac"), ("lock", "nolock"), ("tcp", "udp"))
@@ -45,7 +45,7 @@ def check_options(path: str, options: tuple[str, ...]) -> list[Fault]:
         key, _, value = option.partition("=")
         group = next((options_group[0] for options_group in _EXCLUSIVE if key in options_group), "nfsvers" if key == "vers" else key)
         if group == "nfsvers" and value not in _VERSIONS:
-            faults.append(Fault(f"{path}[{at}]", f"{quoted(option)} is no version of NFS. There are: {', '.join(_VERSIONS)}."))
+            faults.append(Fault(f"{path}[{at}]", f"{quoted(option)} is not a version of NFS. There are: {', '.join(_VERSIONS)}."))
         elif met.setdefault(group, option) != option:
             faults.append(Fault(f"{path}[{at}]", f"{quoted(option)} contradicts the earlier {quoted(met[group])}. Remove one."))
     return faults

@@ -32,7 +32,7 @@ def check_topologies(cluster: Cluster) -> list[Fault]:
 def _check_topology(path: str, topology: Topology) -> list[Fault]:
     kinds = [name for name in ("preset", "tree", "block") if getattr(topology, name) is not None]
     if not kinds:
-        return [Fault(path, "is no network yet: say `preset`, `tree` or `block`.")]
+        return [Fault(path, "does not describe a network yet. Set `preset`, `tree` or `block`.")]
     if len(kinds) > 1:
         return [Fault(f"{path}.{kinds[1]}", f"cannot be combined with {kinds[0]}. Make two topologies.")]
     if topology.tree is None:

@@ -1,6 +1,6 @@
 """Rules of TRES in slurm.conf: Slurm counts every TRES that weights and lists name.
 
-Source: slurm.conf(5), AccountingStorageTRES and PriorityWeightTRES; slurmctld does not start with a weight for a TRES that it does not
+Source: slurm.conf(5), AccountingStorageTRES and PriorityWeightTRES. slurmctld does not start with a weight for a TRES that it does not
 track (26.05.5: not a configured TRES type).
 """
 
@@ -55,7 +55,7 @@ def _given(cluster: Cluster) -> Iterator[tuple[str, str, str]]:
 def _mistake(name: str, tracked: Known) -> str | None:
     """The mistake in the name of a weight: no TRES, or one that nothing counts here."""
     if not tres.is_tres(name):
-        return f"{quoted(name)} is no TRES. {did_you_mean(name, tracked or tres.ALWAYS)}"
+        return f"{quoted(name)} is not a TRES. {did_you_mean(name, tracked or tres.ALWAYS)}"
     if tracked is not None and name not in tracked:
         return f"{quoted(name)} is not counted on this cluster. {did_you_mean(name, tracked)}"
     return None
@@ -63,7 +63,7 @@ def _mistake(name: str, tracked: Known) -> str | None:
 
 def _list_mistake(name: str, gres: set[str] | None) -> str | None:
     if not tres.is_tres(name):
-        return f"{quoted(name)} is no TRES. {did_you_mean(name, tres.ALWAYS, 'Name one such as license/matlab or fs/lustre.')}"
+        return f"{quoted(name)} is not a TRES. {did_you_mean(name, tres.ALWAYS, 'Name one such as license/matlab or fs/lustre.')}"
     resource = tres.gres_of(name)
     if resource and gres is not None and ":".join(filter(None, resource)) not in gres:
         return f"no node has {quoted(name)}. {did_you_mean(name, [f'gres/{known_resource}' for known_resource in gres])}"

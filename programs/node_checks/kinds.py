@@ -100,8 +100,8 @@ KINDS: Mapping[CheckKind, Check] = {
     ),
     "clock": Check("the clock differs from slurmctld's", cause="node", limits={"maxOffsetS": 5}, contexts=_AS_JOB),
     "gpu": Check(
-        "GPUs are missing, have memory errors, are too hot, are held back by the hardware, use less of PCIe under load than they can, are "
-        "not in the NVLink fabric, or are used by processes of no job",
+        "GPUs are missing, too hot, throttled by hardware, slow on PCIe under load, outside the NVLink fabric, used outside jobs, or have "
+        "memory errors",
         cause="hardware",
         limits={
             "maxUncorrectableErrors": 0,
@@ -152,8 +152,8 @@ KINDS: Mapping[CheckKind, Check] = {
         section="checks-of-hardware",
     ),
     "network": Check(
-        "InfiniBand, RoCE or EFA ports are down, missing or slow, lose their link, or count errors; an Ethernet bond is down or lacks a "
-        "port",
+        "InfiniBand, RoCE or EFA ports are down, missing or slow, lose their link, or count errors; an Ethernet bond is down or lacks "
+        "ports",
         cause="hardware",
         limits={
             "minPorts": 0,

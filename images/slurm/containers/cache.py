@@ -1,7 +1,7 @@
 """The user's folder of images on this node. Root's part (images/slurm/root/container_evict.c) keeps all users' folders within their bound.
 
-images/ID/{rootfs,env,workdir,size,used}, images/ID.lock (exclusive during pull and removal), images/ID.part (unfinished), tags/ (last image
-of each tag), jobs/JOB/ (containers, each with its image's id; root removes the folder when the job ends).
+images/ID/{rootfs,env,workdir,size,used}: an image. images/ID.lock: exclusive during pull and removal. images/ID.part: unfinished.
+tags/: the last image of each tag. jobs/JOB/: containers, each with its image's id; root removes the folder when the job ends.
 """
 
 import fcntl

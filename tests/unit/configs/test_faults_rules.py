@@ -325,7 +325,7 @@ HEALTH = [
     pytest.param({"healthChecks[+]": NCCL, "nodeSets[1].gpus": PARTS}, "cluster.healthChecks[8].nodeSets[0]", "has GPUs in parts (mig)", id="nccl-on-parts"),
     pytest.param({"healthChecks[+]": {**NCCL, "check": "burn", "settings": {}, "timeoutS": 120}}, "cluster.healthChecks[8].timeoutS", "120 is not more than seconds (60) and the 60 s beside", id="burn-that-could-never-end"),
     pytest.param({"healthChecks[+]": {**NCCL, "check": "burn", "settings": {}, "timeoutS": 180, "nodeSets": ["cpu"]}}, "cluster.healthChecks[8].nodeSets[0]", "has no GPUs to check", id="burn-without-gpus"),
-    pytest.param({"healthChecks[+]": {**NCCL, "check": "dcgm", "settings": {"level": 5}}}, "cluster.healthChecks[8].settings.level", "5 is no level of dcgmi diag", id="level-5"),
+    pytest.param({"healthChecks[+]": {**NCCL, "check": "dcgm", "settings": {"level": 5}}}, "cluster.healthChecks[8].settings.level", "5 is not a level of dcgmi diag", id="level-5"),
     pytest.param({"healthChecks[+]": {**NCCL, "check": "dcgm", "settings": {"level": 3}, "timeoutS": 600}}, "cluster.healthChecks[8].timeoutS", "level 3 may take 1200 s", id="level-without-its-time"),
     pytest.param({"healthChecks[+]": {**NCCL, "check": "dcgm", "settings": {}, "timeoutS": 600, "nodeSets": ["cpu"]}}, "cluster.healthChecks[8].nodeSets[0]", "has no GPUs to check", id="dcgm-without-gpus"),
     pytest.param({"healthChecks[+]": {**DISK, "check": "ib", "settings": {}, "per": "set"}}, "cluster.healthChecks[8].per", "the ib check does not run per set. It can run per: pair.", id="ib-over-all"),
@@ -384,7 +384,7 @@ SLURM = [
     pytest.param({"slurm": {"suspendTimeoutS": 59}}, "cluster.slurm.suspendTimeoutS", "59 is less than 60", id="no-time-for-a-pod-to-go"),
     pytest.param(slurm(NodeName="x"), "cluster.slurm.settings.NodeName", "Use nodeSets.", id="node-as-a-setting"),
     pytest.param(slurm(MinJobAge=1, minjobage=2), "cluster.slurm.settings.minjobage", "is MinJobAge again", id="setting-twice"),
-    pytest.param(slurm(JobCompPass="x"), "cluster.slurm.settings.JobCompPass", "password cannot stand there", id="password"),
+    pytest.param(slurm(JobCompPass="x"), "cluster.slurm.settings.JobCompPass", "it must not contain a password", id="password"),
     pytest.param(raw("SlurmUser=root"), "cluster.slurm.raw[0]", "contradicts SlurmUser=slurm", id="raw-against-a-rendered-line"),
     pytest.param(raw("SLURMUSER = root"), "cluster.slurm.raw[0]", "contradicts SlurmUser=slurm", id="raw-in-capitals-with-spaces"),
     pytest.param(raw("MinJobAge=9 SlurmUser=root"), "cluster.slurm.raw[0]", "Slurm reads one key a line here", id="raw-with-a-second-key"),
@@ -395,7 +395,7 @@ SLURM = [
         "host-name": "NodeName=old NodeHostname=gpu-0", "address": "NodeName=old NodeAddr=gpu-0", "before-a-comment": "NodeName=gpu-0#x", "down": "DownNodes=gpu-0 State=DOWN",
         "node-set": "NodeSet=gpu-0 Nodes=old-[1-2]",
     }.items()),
-    *(pytest.param(raw(line), "cluster.slurm.raw[0]", "is no list of nodes", id=f"raw-nodes-as-{name}") for name, line in {
+    *(pytest.param(raw(line), "cluster.slurm.raw[0]", "is not a list of nodes", id=f"raw-nodes-as-{name}") for name, line in {
         "two-words": 'NodeName="old gpu-0"', "two-brackets": "NodeName=g[1-2]u-[0-1]", "an-open-bracket": "NodeName=gpu-[0-1", "a-sign": "NodeName=gpu-0;", "an-escape": "NodeName=%gpu-0",
     }.items()),
     pytest.param(raw("NodeSet=main Nodes=old-1"), "cluster.slurm.raw[0]", "has a meaning already", id="raw-node-set-named-as-a-partition"),
@@ -423,7 +423,7 @@ SLURM = [
     pytest.param(raw("NodeName=old-1 Cpu=1"), "cluster.slurm.raw[0]", 'Slurm knows no key "Cpu" on a line of NodeName', id="unknown-key-of-a-raw-node"),
     pytest.param(raw("PartitionName=main Nodes=ALL"), "cluster.slurm.raw[0]", 'contradicts the partition "main"', id="raw-partition-that-exists"),
     pytest.param(raw("PartitionName=more Nodes=ALL Default=YES"), "cluster.slurm.raw[0]", "second default partition", id="raw-default-partition"),
-    pytest.param(raw("# fine", "JobCompPass=x"), "cluster.slurm.raw[1]", "password cannot stand there", id="raw-password"),
+    pytest.param(raw("# fine", "JobCompPass=x"), "cluster.slurm.raw[1]", "it must not contain a password", id="raw-password"),
     pytest.param(raw("DefMemPerCPU=5"), "cluster.slurm.raw[0]", "Use slurm.defaultMemoryPerCpuMiB.", id="raw-typed-but-not-rendered"),
 ]  # fmt: skip
 

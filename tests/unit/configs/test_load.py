@@ -133,8 +133,8 @@ def test_every_quantity_says_its_unit() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        pytest.param("hello", '"hello" is no mapping of keys that can be read', id="text"),
-        pytest.param('{"name": ' + "7" * 5000 + "}", "is no mapping of keys that can be read", id="number-of-5000-digits"),
+        pytest.param("hello", '"hello" is not a mapping of keys that can be read', id="text"),
+        pytest.param('{"name": ' + "7" * 5000 + "}", "is not a mapping of keys that can be read", id="number-of-5000-digits"),
         pytest.param('{"name": ' + "[" * 100_000, "is nested too deeply", id="deep"),
     ],
 )
