@@ -100,8 +100,8 @@ KINDS: Mapping[CheckKind, Check] = {
     ),
     "clock": Check("the clock differs from slurmctld's", cause="node", limits={"maxOffsetS": 5}, contexts=_AS_JOB),
     "gpu": Check(
-        "GPUs are missing, have memory errors, are too hot, are held back by the hardware, use less of PCIe under load than they can, are "
-        "not in the NVLink fabric, or are used by processes of no job",
+        "GPUs are missing, too hot or not in the NVLink fabric, have memory errors, are held back by hardware or PCIe, or run processes of "
+        "no job",
         cause="hardware",
         limits={
             "maxUncorrectableErrors": 0,
@@ -152,8 +152,7 @@ KINDS: Mapping[CheckKind, Check] = {
         section="checks-of-hardware",
     ),
     "network": Check(
-        "InfiniBand, RoCE or EFA ports are down, missing or slow, lose their link, or count errors; an Ethernet bond is down or lacks a "
-        "port",
+        "InfiniBand, RoCE or EFA ports are down, missing or slow, lose links or count errors, or an Ethernet bond is down or incomplete",
         cause="hardware",
         limits={
             "minPorts": 0,
