@@ -45,8 +45,8 @@ All paths below start at `slipway:cluster`, and `[]` stands for each item of a l
         ...
 
 **Neither this page nor the schema can express rules that span keys.** For example, a name has to exist
-elsewhere, only one of several keys may be set, figures have to fit together, or Slurm itself must
-know a key. The loader checks these rules. `slipway preview --stack STACK` and `pulumi preview`
+elsewhere, or only one of several keys may be set. Numbers have to fit together, and Slurm itself
+must know a key. The loader checks these rules. `slipway preview --stack STACK` and `pulumi preview`
 list all mistakes at once, with path and remedy, before anything is touched.
 
 A key that is left out has its default; "not set" means no value. Keys are case-sensitive. Text that

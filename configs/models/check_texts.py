@@ -35,7 +35,7 @@ def contexts() -> str:
 
 def limits() -> str:
     """The limits of each kind, with their defaults."""
-    return " ".join(f"{name}: {_limits(check, '{} ({})')}." for name, check in KINDS.items() if check.limits)
+    return " ".join(f"{name}: {_limits(check, '`{}` ({})')}." for name, check in KINDS.items() if check.limits)
 
 
 def table() -> str:
@@ -53,6 +53,4 @@ def _cell(check: Check) -> str:
 
 
 def _limits(check: Check, form: str) -> str:
-    """All limits of a check, at most eight in a sentence."""
-    each = [form.format(name, check.limit_text(name)) for name in check.limits]
-    return ". ".join(", ".join(each[at : at + 8]) for at in range(0, len(each), 8))
+    return ", ".join(form.format(name, check.limit_text(name)) for name in check.limits)
