@@ -11,7 +11,7 @@ from controllers.nodeset.pods import build_slurm_node
 from controllers.nodeset.structs import SlurmNodeStatus
 from slurm.causes import Cause, in_order
 from tests.support.apiserver.server import ApiServer
-from tests.unit.controllers.nodeset.examples import look, node, nodeset, pod
+from tests.support.controllers.nodeset.examples import look, node, nodeset, pod
 
 APPLY = {"fieldManager": "slipway", "force": "true", "fieldValidation": "Strict"}
 CORDON = Cause("cordon", "maintenance", "Kubernetes", "machine-7 is cordoned", "administrator of Kubernetes", "kubectl uncordon machine-7")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from controllers.nodeset.plan import plan_nodeset
 from tests.bench.results import Benchmark, Figure, figure
-from tests.unit.controllers.nodeset.large_sets import CASES, see, tell
+from tests.support.controllers.nodeset.large_sets import CASES, see, tell
 
 MEASURED = {
     "to 0": "scaled to 0",

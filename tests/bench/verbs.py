@@ -78,7 +78,7 @@ def _preview(machines: int) -> tuple[float, int]:
 
 def laws(steps: int) -> Iterator[Figure]:
     """The simulation that tries to break the controllers' laws, with another seed each time."""
-    simulation = "tests.unit.controllers.nodeset.simulation"
+    simulation = "tests.support.controllers.nodeset.simulation"
     took = seconds(sys.executable, "-m", simulation, "--steps", str(steps), "--seed", str(int(time.time())))
     yield figure(f"{steps:,} steps of the laws' simulation, all held", 600, [took])
 

@@ -17,9 +17,9 @@ from controllers.nodeset.settings import Settings
 from controllers.runtime.api import connect
 from controllers.runtime.structs import PODS
 from tests.bench.results import Benchmark, Figure, figure
+from tests.support.controllers.nodeset.memory_cluster import Cluster
 from tests.support.fakes.clock import eventually
 from tests.support.fakes.kubernetes import FakeKubernetes
-from tests.unit.controllers.nodeset.memory_cluster import Cluster
 
 SHARE = 0.99
 _HISTOGRAM = "slipway_nodeset_power_up_seconds"

@@ -2,7 +2,7 @@
 
 import time
 
-from tests.unit.controllers.nodeset.simulation import run
+from tests.support.controllers.nodeset.simulation import run
 
 STEPS = 1_000_000
 PER_HISTORY = 500

@@ -22,11 +22,11 @@ from controllers.runtime.structs import CONFIG_MAPS, KUBE_NODES, PODS
 from controllers.runtime.writer import Writer
 from names import annotations, finalizers
 from tests.support.controllers.ec2.site import site
+from tests.support.controllers.nodeset.check_jobs import SPEC, put_cron_job
+from tests.support.controllers.nodeset.memory_cluster import KEY, Cluster
+from tests.support.controllers.nodeset.repairs import MACHINE_POLICY, fail, repaired
 from tests.support.fakes.kubernetes import FakeKubernetes
 from tests.support.fakes.requests import used
-from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster
-from tests.unit.controllers.nodeset.test_repaired import MACHINE, fail, repaired
-from tests.unit.controllers.nodeset.test_verified import SPEC, put_cron_job
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ async def use_of_slurm_nodes(cluster: Cluster) -> None:
 
 async def use_of_machines(cluster: Cluster) -> None:
     """A node that a check finds failing has its machine replaced, as its set says."""
-    cluster.declare(replicas=1, placement="Pinned", healthChecks=["disk"], remedies=MACHINE)
+    cluster.declare(replicas=1, placement="Pinned", healthChecks=["disk"], remedies=MACHINE_POLICY)
     await cluster.rounds(5)
     fail(cluster, "gpu-0")
     await repaired(cluster, {})

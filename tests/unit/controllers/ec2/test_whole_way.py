@@ -17,9 +17,9 @@ from slurm.causes import EC2_MAINTENANCE, EC2_SYSTEM
 from slurm.check_results import CheckResult, with_result
 from slurm.reasons import MAINTENANCE, REMEDY
 from tests.support.controllers.ec2.site import NOW, REGION, Amazon, Site
+from tests.support.controllers.nodeset.memory_cluster import READY, Cluster
+from tests.support.controllers.nodeset.repairs import SINCE, fail
 from tests.support.fakes.kubernetes import FakeKubernetes
-from tests.unit.controllers.nodeset.memory_cluster import READY, Cluster
-from tests.unit.controllers.nodeset.test_repaired import SINCE, fail
 
 pytestmark = pytest.mark.anyio
 RULES = build_machine_causes(NodeSet(name="gpu", pool="gpu"), asks_ec2=True)

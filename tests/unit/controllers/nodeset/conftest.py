@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.support.controllers.nodeset.memory_cluster import Cluster
 from tests.support.fakes.kubernetes import FakeKubernetes
-from tests.unit.controllers.nodeset.memory_cluster import Cluster
 
 
 @pytest.fixture

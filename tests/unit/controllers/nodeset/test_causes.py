@@ -12,7 +12,7 @@ from controllers.nodeset.workers import Machine, WorkerNode, WorkerPod
 from slurm.causes import Cause
 from slurm.check_results import LAUNCH, Failure
 from slurm.reasons import CORDON, DELETE, NOT_RESPONDING, POD_REPLACED, POD_STOPPING, RESUME_FAILED, SCALE_IN, UPDATE
-from tests.unit.controllers.nodeset.examples import IDLE, NOW, look, node, nodeset, pod
+from tests.support.controllers.nodeset.examples import IDLE, NOW, look, node, nodeset, pod
 
 AT = NOW - 3600
 THEN = rfc3339(AT)

@@ -12,7 +12,7 @@ from controllers.slurm.snapshot import Snapshot
 from controllers.slurm.structs import Node, Reservation
 from slurm.check_results import LAUNCH, CheckResult, Failure, with_result
 from slurm.reasons import SCALE_IN
-from tests.unit.controllers.nodeset.examples import IDLE, NOW, acts_of, look, node, nodeset, pod
+from tests.support.controllers.nodeset.examples import IDLE, NOW, acts_of, look, node, nodeset, pod
 
 SINCE = "2026-01-01T00:00:00Z"
 FULL = Failure(SINCE, "/tmp has 3 MiB free", "node")

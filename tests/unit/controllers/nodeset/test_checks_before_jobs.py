@@ -14,11 +14,11 @@ from controllers.nodeset.workers import Machine
 from controllers.runtime.structs import KUBE_NODES, PODS
 from slurm.check_results import Failure, Request
 from slurm.reasons import BEFORE_JOBS, check, cordon
-from tests.unit.controllers.nodeset.examples import NOW, acts_of, look, node, nodeset, pod
-from tests.unit.controllers.nodeset.memory_cluster import Cluster
-from tests.unit.controllers.nodeset.test_killed import KILL_POINTS, killed_at
-from tests.unit.controllers.nodeset.test_repaired import condition
-from tests.unit.controllers.nodeset.test_verified import IN_SERVICE, answer, jobs, put_cron_job
+from tests.support.controllers.nodeset.check_jobs import IN_SERVICE, answer, jobs, put_cron_job
+from tests.support.controllers.nodeset.examples import NOW, acts_of, look, node, nodeset, pod
+from tests.support.controllers.nodeset.memory_cluster import Cluster
+from tests.support.controllers.nodeset.repairs import condition
+from tests.unit.controllers.nodeset.killer import KILL_POINTS, killed_at
 
 TEMPLATE = {
     "metadata": {"labels": {"app": "slurm"}, "annotations": CHECKS_BEFORE_JOBS},

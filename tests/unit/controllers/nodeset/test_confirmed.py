@@ -12,10 +12,10 @@ from controllers.nodeset.structs import RemedyPolicy
 from controllers.nodeset.workers import Machine, MachineCause
 from slurm.check_results import Failure, Request
 from slurm.reasons import check
-from tests.unit.controllers.nodeset.examples import NOW, look, node, nodeset, pod
-from tests.unit.controllers.nodeset.memory_cluster import Cluster
-from tests.unit.controllers.nodeset.test_repaired import POLICY, fail, uids
-from tests.unit.controllers.nodeset.test_verified import answer, jobs, put_cron_job, state
+from tests.support.controllers.nodeset.check_jobs import answer, jobs, put_cron_job, state
+from tests.support.controllers.nodeset.examples import NOW, look, node, nodeset, pod
+from tests.support.controllers.nodeset.memory_cluster import Cluster
+from tests.support.controllers.nodeset.repairs import POLICY, fail, uids
 
 HERE = pod(machine="m-1")
 DEADLOCK = MachineCause("condition/KernelDeadlock", "node", "reboot", "KernelDeadlock is True")

@@ -19,10 +19,10 @@ from controllers.nodeset.structs import NODESETS, SLURM_NODES, NodeSetObject
 from controllers.runtime.api import connect
 from controllers.runtime.clock import Clock
 from controllers.runtime.structs import CLAIMS, LEASES, PODS, Key
+from tests.support.controllers.nodeset.memory_cluster import Cluster, disks
 from tests.support.fakes.clock import eventually
 from tests.support.fakes.requests import Failure
 from tests.support.patience import patience
-from tests.unit.controllers.nodeset.memory_cluster import Cluster, disks
 
 CLAIM, POD = ("slurm", "disk-gpu-0"), ("slurm", "gpu-0")
 

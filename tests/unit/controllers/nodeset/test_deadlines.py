@@ -16,10 +16,10 @@ from controllers.nodeset.workers import Machine, NodeJob
 from controllers.slurm.structs import Jobs
 from slurm.check_results import Failure as CheckFailure
 from slurm.reasons import SCALE_IN, check
+from tests.support.controllers.nodeset.examples import NOW, look, node, nodeset, pod
+from tests.support.controllers.nodeset.memory_cluster import Cluster
+from tests.support.controllers.nodeset.repairs import fail, uids
 from tests.support.fakes.requests import Failure
-from tests.unit.controllers.nodeset.examples import NOW, look, node, nodeset, pod
-from tests.unit.controllers.nodeset.memory_cluster import Cluster
-from tests.unit.controllers.nodeset.test_repaired import fail, uids
 
 DAY_S = 86_400
 

@@ -10,7 +10,7 @@ from controllers.runtime.clock import SYSTEM
 from controllers.runtime.structs import CONFIG_MAPS, ConfigMap, ObjectMeta
 from controllers.runtime.writer import Writer
 from names import annotations, finalizers
-from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster
+from tests.support.controllers.nodeset.memory_cluster import KEY, Cluster
 
 LIST = ("slurm", "dev-node-sets")
 

@@ -4,7 +4,7 @@ import pytest
 
 from controllers.nodeset.structs import NODESETS
 from controllers.runtime.structs import CLAIMS, PODS
-from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster, disks
+from tests.support.controllers.nodeset.memory_cluster import KEY, Cluster, disks
 
 
 @pytest.mark.anyio

@@ -12,8 +12,8 @@ from controllers.nodeset.structs import UpdateStrategy
 from controllers.nodeset.workers import Machine
 from controllers.runtime.structs import KUBE_NODES, PODS
 from slurm.reasons import SCALE_IN, UPDATE
-from tests.unit.controllers.nodeset.examples import IDLE, NOW, OLD, acts_of, look, node, nodeset, pod
-from tests.unit.controllers.nodeset.memory_cluster import Cluster
+from tests.support.controllers.nodeset.examples import IDLE, NOW, OLD, acts_of, look, node, nodeset, pod
+from tests.support.controllers.nodeset.memory_cluster import Cluster
 
 STOPPING = "slipway: pod stopping"
 

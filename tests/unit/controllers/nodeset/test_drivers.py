@@ -16,7 +16,7 @@ from controllers.slurm.snapshot import Snapshot
 from controllers.slurm.structs import Node
 from names import labels
 from slurm.check_results import CheckResult, Driver, with_result
-from tests.unit.controllers.nodeset.examples import CURRENT, NOW, acts_of, nodeset
+from tests.support.controllers.nodeset.examples import CURRENT, NOW, acts_of, nodeset
 
 AT, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 OLD, NEW = "535.183.01", "550.90.07"

@@ -14,7 +14,7 @@ from controllers.nodeset.observed import Observed
 from controllers.nodeset.plan import plan_nodeset
 from controllers.slurm.structs import Reservation
 from slurm.check_results import RESERVATION
-from tests.unit.controllers.nodeset.large_sets import CASES, see, tell
+from tests.support.controllers.nodeset.large_sets import CASES, see, tell
 
 ROOT = Path(__file__).parents[4]
 OURS = str(ROOT / "controllers"), str(ROOT / "names"), str(ROOT / "slurm"), __file__

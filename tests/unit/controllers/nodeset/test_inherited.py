@@ -13,10 +13,10 @@ from controllers.nodeset.workers import Machine
 from controllers.runtime.structs import KUBE_NODES, PODS
 from slurm.check_results import CheckResult, Failure, Request, read_results, seen_on, with_result
 from slurm.reasons import REMEDY, check
-from tests.unit.controllers.nodeset.examples import NOW, acts_of, look, node, nodeset, pod
-from tests.unit.controllers.nodeset.memory_cluster import Cluster
-from tests.unit.controllers.nodeset.test_repaired import POLICY, fail, repaired
-from tests.unit.controllers.nodeset.test_verified import IN_SERVICE, answer, at, jobs, put_cron_job, state
+from tests.support.controllers.nodeset.check_jobs import IN_SERVICE, answer, at, jobs, put_cron_job, state
+from tests.support.controllers.nodeset.examples import NOW, acts_of, look, node, nodeset, pod
+from tests.support.controllers.nodeset.memory_cluster import Cluster
+from tests.support.controllers.nodeset.repairs import POLICY, fail, repaired
 
 HELD = check("disk", "full")
 LONG_AGO = NOW - 5000

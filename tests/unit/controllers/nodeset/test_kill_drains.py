@@ -11,7 +11,7 @@ from controllers.nodeset.structs import RemedyPolicy
 from controllers.nodeset.workers import Machine
 from slurm.check_results import Failure
 from slurm.reasons import KILL_FAILED
-from tests.unit.controllers.nodeset.examples import NOW, acts_of, look, node, nodeset, pod
+from tests.support.controllers.nodeset.examples import NOW, acts_of, look, node, nodeset, pod
 
 DRAINED_AT, STEP_AT = NOW - 900, NOW - 500
 POD_ONLY = RemedyPolicy(("RecreatePod",))

@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from tests.unit.controllers.nodeset.simulation import run
+from tests.support.controllers.nodeset.simulation import run
 
 SEEDS = range(60)
 STEPS = 500

@@ -20,8 +20,8 @@ from controllers.nodeset.workers import Machine, MachineCause
 from controllers.runtime.structs import KUBE_NODES, KubeNode, NodeCondition, Taint
 from slurm.causes import Cause
 from slurm.reasons import CORDON, MAINTENANCE, REMEDY, SCALE_IN, UPDATE
-from tests.unit.controllers.nodeset.examples import IDLE, NOW, acts_of, look, node, nodeset, pod
-from tests.unit.controllers.nodeset.memory_cluster import Cluster
+from tests.support.controllers.nodeset.examples import IDLE, NOW, acts_of, look, node, nodeset, pod
+from tests.support.controllers.nodeset.memory_cluster import Cluster
 
 SINCE = "2026-02-03T04:05:06Z"
 RULES = msgspec.convert(build_machine_causes(NodeSet(name="gpu", pool="gpu")), tuple[MachineCauseRule, ...])

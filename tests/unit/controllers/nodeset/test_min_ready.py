@@ -11,8 +11,8 @@ from controllers.nodeset.structs import NODESETS, UpdateStrategy
 from controllers.nodeset.workers import WorkerNode, WorkerPod
 from controllers.runtime.structs import PODS
 from slurm.reasons import UPDATE
-from tests.unit.controllers.nodeset.examples import NOW, OLD, look, node, nodeset, pod
-from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster
+from tests.support.controllers.nodeset.examples import NOW, OLD, look, node, nodeset, pod
+from tests.support.controllers.nodeset.memory_cluster import KEY, Cluster
 
 WAITS = nodeset(replicas=2, update_strategy=UpdateStrategy(min_ready_seconds=60))
 

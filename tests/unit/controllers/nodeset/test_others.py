@@ -7,8 +7,8 @@ import pytest
 from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.status import build_status
 from controllers.runtime.structs import KUBE_NODES, PODS
-from tests.unit.controllers.nodeset.examples import look, node, nodeset, pod
-from tests.unit.controllers.nodeset.memory_cluster import Cluster
+from tests.support.controllers.nodeset.examples import look, node, nodeset, pod
+from tests.support.controllers.nodeset.memory_cluster import Cluster
 
 FAN = "fan is loud"
 

@@ -14,7 +14,7 @@ from controllers.nodeset.pods import build_pod, node_name, ordinal_of, revision
 from controllers.nodeset.structs import Drain, NodeSetObject, PodTemplate, UpdateStrategy
 from controllers.nodeset.workers import NodeJob, Worker
 from slurm.reasons import SCALE_IN, UPDATE
-from tests.unit.controllers.nodeset.examples import (
+from tests.support.controllers.nodeset.examples import (
     BUSY,
     CURRENT,
     ENDING,

@@ -14,8 +14,8 @@ from controllers.nodeset.writes.pods import TAKEN_S
 from controllers.runtime.structs import BUDGETS, CONFIG_MAPS, KUBE_NODES, PODS
 from names import finalizers, labels
 from slurm.reasons import RESUME_FAILED
+from tests.support.controllers.nodeset.memory_cluster import KEY, Cluster
 from tests.support.fakes.clock import eventually, settle
-from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster
 
 
 @pytest.mark.anyio

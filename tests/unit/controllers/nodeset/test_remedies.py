@@ -15,7 +15,7 @@ from controllers.nodeset.workers import Machine
 from slurm.causes import Wish
 from slurm.check_results import Failure
 from slurm.reasons import REMEDY
-from tests.unit.controllers.nodeset.examples import BUSY, IDLE, NOW, acts_of, look, node, nodeset, pod
+from tests.support.controllers.nodeset.examples import BUSY, IDLE, NOW, acts_of, look, node, nodeset, pod
 
 FULL = Failure("2026-01-01T00:00:00Z", "/tmp has 3 MiB free", "node")
 TOLD = Failure(FULL.since, FULL.found, "node", drains=False, wish="none")

@@ -8,46 +8,10 @@ import pytest
 
 from controllers.nodeset.structs import SLURM_NODES
 from controllers.runtime.structs import KUBE_NODES, PODS
-from slurm.check_results import CheckResult, Failure, with_result
-from slurm.reasons import check
-from tests.unit.controllers.nodeset.memory_cluster import Cluster
-from tests.unit.controllers.nodeset.test_killed import KILL_POINTS, killed_at
-
-SINCE = "2026-01-01T00:00:00Z"
-FULL = Failure(SINCE, "/tmp has 3 MiB free", "node")
-POLICY: dict[str, Any] = {"steps": ["RecreatePod"], "waitSeconds": 60}
-HELD = check("disk", FULL.found)
-
-
-def fail(cluster: Cluster, name: str, at: str = SINCE) -> None:
-    """A check finds the node failing, notes that, and drains it."""
-    cluster.slurm.extras[name] = with_result("", "disk", CheckResult("failed", at, FULL)) or ""
-    cluster.slurm.words[name].add("DRAIN")
-    cluster.slurm.reasons[name] = HELD
-
-
-def look_again(cluster: Cluster, broken: dict[str, str]) -> None:
-    """The check passes where the pod is another than the one that was broken."""
-    for name, uid in broken.items():
-        present = cluster.server.get(PODS, ("slurm", name)) if ("slurm", name) in cluster.server.keys(PODS) else None
-        if present is not None and present["metadata"]["uid"] != uid and cluster.slurm.extras[name]:
-            cluster.slurm.extras[name] = with_result("", "disk", CheckResult("passed", SINCE)) or ""
-
-
-def uids(cluster: Cluster) -> dict[str, str]:
-    return {key[1]: cluster.server.get(PODS, key)["metadata"]["uid"] for key in cluster.server.keys(PODS)}
-
-
-async def repaired(cluster: Cluster, broken: dict[str, str], rounds: int = 14) -> None:
-    for _ in range(rounds):
-        cluster.process.later_s += 30
-        await cluster.rounds(1)
-        look_again(cluster, broken)
-
-
-def condition(cluster: Cluster, kind: str) -> tuple[str, str]:
-    found = next(each for each in cluster.status()["conditions"] if each["type"] == kind)
-    return found["status"], found["reason"]
+from slurm.check_results import CheckResult, with_result
+from tests.support.controllers.nodeset.memory_cluster import Cluster
+from tests.support.controllers.nodeset.repairs import MACHINE_POLICY, POLICY, SINCE, condition, fail, repaired, uids
+from tests.unit.controllers.nodeset.killer import KILL_POINTS, killed_at
 
 
 @pytest.mark.anyio
@@ -121,12 +85,9 @@ async def test_too_many_failures_at_once_stop_everything_until_they_end(cluster:
     assert (condition(cluster, "Remedied"), cluster.status()["systemicSince"]) == (("True", "NothingToDo"), "")
 
 
-MACHINE = {"steps": ["ReplaceMachine"], "waitSeconds": 60, "machines": "DeleteNode"}
-
-
 @pytest.mark.anyio
 async def test_kubernetes_node_is_deleted_once_no_job_is_on_it(cluster: Cluster) -> None:
-    cluster.declare(replicas=1, healthChecks=["disk"], remedies=MACHINE)
+    cluster.declare(replicas=1, healthChecks=["disk"], remedies=MACHINE_POLICY)
     await cluster.rounds(5)
     cluster.slurm.start_job("gpu-0", 7)
     fail(cluster, "gpu-0")
@@ -147,7 +108,7 @@ def hear(cluster: Cluster, is_heard: bool) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("policy", [MACHINE, {**POLICY, "systemicPercent": 100}], ids=["replaced", "nothing-helps"])
+@pytest.mark.parametrize("policy", [MACHINE_POLICY, {**POLICY, "systemicPercent": 100}], ids=["replaced", "nothing-helps"])
 async def test_machine_that_is_not_ready_is_left_to_its_job(cluster: Cluster, policy: dict[str, Any]) -> None:
     cluster.declare(replicas=1, healthChecks=["disk"], remedies=policy)
     await cluster.rounds(5)
@@ -157,7 +118,7 @@ async def test_machine_that_is_not_ready_is_left_to_its_job(cluster: Cluster, po
     await repaired(cluster, {})
     assert (uids(cluster), cluster.slurm.jobs_on) == (before, {"gpu-0": 7})
     assert list(cluster.server.keys(KUBE_NODES)) == [("", "machine")]
-    assert [each["state"] for each in cluster.status()["repairs"]] == ["Draining" if policy is MACHINE else "GivenUp"]
+    assert [each["state"] for each in cluster.status()["repairs"]] == ["Draining" if policy is MACHINE_POLICY else "GivenUp"]
     hear(cluster, True)
     await repaired(cluster, {}, rounds=3)
     assert (cluster.slurm.words["gpu-0"], cluster.ended_with_a_job) == ({"ALLOCATED", "CLOUD"}, [])

@@ -15,9 +15,9 @@ from controllers.runtime.structs import PODS, ObjectMeta, Pod
 from names import annotations
 from slurm.check_results import Failure
 from slurm.reasons import SCALE_IN, UPDATE, check, cordon, requested
-from tests.unit.controllers.nodeset.examples import acts_of, look, node, nodeset, pod
-from tests.unit.controllers.nodeset.memory_cluster import Cluster
-from tests.unit.controllers.nodeset.test_killed import killed_at
+from tests.support.controllers.nodeset.examples import acts_of, look, node, nodeset, pod
+from tests.support.controllers.nodeset.memory_cluster import Cluster
+from tests.unit.controllers.nodeset.killer import killed_at
 
 ASKED = pod(machine="m", drain_requested="link is slow")
 REASON = "slipway: requested: link is slow"

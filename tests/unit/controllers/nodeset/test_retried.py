@@ -9,8 +9,8 @@ from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.status import build_status
 from controllers.runtime.structs import EVENTS, PODS
 from slurm.reasons import NOT_RESPONDING, RESUME_FAILED
-from tests.unit.controllers.nodeset.examples import NOW, look, node, nodeset
-from tests.unit.controllers.nodeset.memory_cluster import Cluster
+from tests.support.controllers.nodeset.examples import NOW, look, node, nodeset
+from tests.support.controllers.nodeset.memory_cluster import Cluster
 
 HELD = Pauses(frozenset({0}))
 

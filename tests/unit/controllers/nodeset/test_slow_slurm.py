@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from controllers.nodeset.rounds import SWEEP_S, TOO_LATE_S
-from tests.unit.controllers.nodeset.memory_cluster import Cluster
+from tests.support.controllers.nodeset.memory_cluster import Cluster
 
 READING_S = 7.0
 

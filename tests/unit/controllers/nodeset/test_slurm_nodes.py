@@ -18,10 +18,10 @@ from controllers.nodeset.structs import NODESETS, SLURM_NODES, SlurmNode, SlurmN
 from controllers.runtime.structs import ObjectMeta, OwnerReference
 from slurm.causes import Cause
 from slurm.check_results import FAILED, PASSED, CheckResult, Failure, with_result
+from tests.support.controllers.nodeset.examples import BUSY, IDLE, NOW, look, node, nodeset, pod
+from tests.support.controllers.nodeset.memory_cluster import KEY, Cluster
 from tests.support.fakes.clock import eventually
 from tests.support.fakes.requests import Failure as Broken
-from tests.unit.controllers.nodeset.examples import BUSY, IDLE, NOW, look, node, nodeset, pod
-from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster
 
 EARLIER, NOW_TEXT = rfc3339(NOW - 60), rfc3339(NOW)
 SET = nodeset(replicas=1)

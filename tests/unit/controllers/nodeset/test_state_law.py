@@ -13,8 +13,8 @@ from controllers.nodeset.workers import Machine, NodeJob, WorkerNode, WorkerPod
 from slurm.check_results import Failure
 from slurm.reasons import POD_STOPPING, SCALE_IN, UPDATE, gpus, is_check
 from slurm.states import NodeState, node_state
+from tests.support.controllers.nodeset.examples import NOW, nodeset, pod
 from tests.support.law import Law, every_state
-from tests.unit.controllers.nodeset.examples import NOW, nodeset, pod
 
 OLD = {"revision": "old", "machine": "m", "has_run": True, "marked_busy": True}
 DEADLINE = Drain("Cancel", 60)

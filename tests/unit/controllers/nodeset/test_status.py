@@ -11,7 +11,7 @@ from controllers.nodeset.status import build_status, cut
 from controllers.nodeset.structs import Condition, Drain, NodeSetObject, NodeSetStatus, UpdateStrategy
 from controllers.nodeset.workers import Machine, NodeJob
 from slurm.reasons import SCALE_IN, UPDATE, gpus
-from tests.unit.controllers.nodeset.examples import BUSY, GHOST, IDLE, NO_REQUEUE, NOW, OLD, SALLOC, look, node, nodeset, pod
+from tests.support.controllers.nodeset.examples import BUSY, GHOST, IDLE, NO_REQUEUE, NOW, OLD, SALLOC, look, node, nodeset, pod
 
 
 def test_status_names_the_jobs_that_slurm_does_not_requeue_and_what_to_do() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from controllers.nodeset import observed, status
 from controllers.nodeset.workers import Worker
+from tests.support.controllers.nodeset.memory_cluster import KEY, Cluster
 from tests.support.fakes.kubernetes import FakeKubernetes
-from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster
 
 NODES = 50
 

@@ -12,7 +12,7 @@ from controllers.nodeset.status import build_status
 from controllers.nodeset.structs import Topology
 from controllers.nodeset.workers import Machine, WorkerNode, WorkerPod
 from slurm.topology import block_name, block_place
-from tests.unit.controllers.nodeset.examples import look, node, nodeset, pod
+from tests.support.controllers.nodeset.examples import look, node, nodeset, pod
 
 TREE = Topology("fabric", ("spine", "leaf"))
 BLOCKS = Topology("nvlink", ("rack",), 2)

@@ -9,9 +9,9 @@ from controllers.nodeset.plan import plan_nodeset
 from controllers.nodeset.structs import UpdateStrategy
 from controllers.runtime.structs import PODS
 from slurm.reasons import SCALE_IN
+from tests.support.controllers.nodeset.examples import IDLE, look, node, nodeset, pod
+from tests.support.controllers.nodeset.memory_cluster import Cluster
 from tests.support.fakes.requests import Failure, Request
-from tests.unit.controllers.nodeset.examples import IDLE, look, node, nodeset, pod
-from tests.unit.controllers.nodeset.memory_cluster import Cluster
 
 WAKING = "MIXED CLOUD NOT_RESPONDING POWERING_UP"
 PENDING = pod(ready=False, revision="old", version="7")

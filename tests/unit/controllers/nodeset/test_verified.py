@@ -6,29 +6,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from controllers.nodeset.check_jobs import CRON_JOBS, JOBS, MOST_NODES, CronJob, build_job, choose
+from controllers.nodeset.check_jobs import MOST_NODES, CronJob, build_job, choose
 from controllers.nodeset.repairs.checks import LOOK_AGAIN_S
 from controllers.nodeset.structs import SLURM_NODES
-from names import variables
-from slurm.causes import Kind
 from slurm.check_results import CheckResult, Failure, Request, following, read_requests, read_results, with_result
 from slurm.reasons import REMEDY
-from tests.support.fakes.kubernetes import FakeKubernetes
+from tests.support.controllers.nodeset.check_jobs import IN_SERVICE, POLICY, SPEC, answer, at, jobs, put_cron_job, state
+from tests.support.controllers.nodeset.memory_cluster import Cluster
+from tests.support.controllers.nodeset.repairs import FULL, SINCE, condition, fail, repaired, uids
 from tests.support.fakes.requests import Failure as Break
-from tests.unit.controllers.nodeset.memory_cluster import Cluster
-from tests.unit.controllers.nodeset.test_killed import KILL_POINTS, killed_at
-from tests.unit.controllers.nodeset.test_repaired import FULL, SINCE, condition, fail, repaired, uids
-
-POLICY: dict[str, Any] = {"steps": ["RecreatePod"], "waitSeconds": 60, "verifiedBy": ["stream"]}
-SPEC: dict[str, Any] = {"replicas": 4, "healthChecks": ["disk", "stream"], "checkJobs": ["disk", "stream"], "remedies": POLICY}
-IN_SERVICE = {"IDLE", "CLOUD"}
-
-
-def put_cron_job(server: FakeKubernetes, check: str) -> None:
-    container = {"name": "check", "image": "slurm", "env": [{"name": "KEPT", "value": "1"}]}
-    pod = {"containers": [container], "initContainers": [{"name": "munged"}], "restartPolicy": "Never"}
-    job = {"metadata": {"labels": {"app": "slurm"}}, "spec": {"backoffLimit": 0, "template": {"spec": pod}}}
-    server.put(CRON_JOBS, {"metadata": {"namespace": "slurm", "name": f"dev-check-{check}"}, "spec": {"jobTemplate": job}})
+from tests.unit.controllers.nodeset.killer import KILL_POINTS, killed_at
 
 
 @pytest.fixture
@@ -38,36 +25,6 @@ def checked(cluster: Cluster) -> Cluster:
         put_cron_job(cluster.server, check)
     cluster.declare(**SPEC)
     return cluster
-
-
-def jobs(cluster: Cluster) -> dict[str, dict[str, Request]]:
-    """By check: the nodes that its Job is for."""
-    found: dict[str, dict[str, Request]] = {}
-    for key in cluster.server.keys(JOBS):
-        [container] = cluster.server.get(JOBS, key)["spec"]["template"]["spec"]["containers"]
-        asked = next(each["value"] for each in container["env"] if each["name"] == variables.ASKED_NODES)
-        found[key[1].removeprefix("dev-check-").removesuffix("-asked")] = read_requests(asked) or {}
-    return found
-
-
-def answer(cluster: Cluster, kind: Kind = "node", **results: str) -> list[str]:
-    """The Jobs run, and Kubernetes removes them: what each says of its nodes, `passed` if not given. Gives the checks that ran."""
-    ran = sorted(jobs(cluster))
-    for check, requests in jobs(cluster).items():
-        for name, request in requests.items():
-            before = (read_results(cluster.slurm.extras.get(name, "")) or {}).get(check)
-            result = following(before, results.get(check, "passed"), "slow", at(cluster), kind, True, asked=request)
-            cluster.slurm.extras[name] = with_result(cluster.slurm.extras.get(name, ""), check, result) or ""
-        cluster.server.remove(JOBS, ("slurm", f"dev-check-{check}-asked"))
-    return ran
-
-
-def at(cluster: Cluster) -> str:
-    return cluster.process.reconciler.world.now_text()
-
-
-def state(cluster: Cluster) -> str:
-    return next((each["state"] for each in cluster.status().get("repairs", [])), "")
 
 
 async def until_verifying(cluster: Cluster) -> None:

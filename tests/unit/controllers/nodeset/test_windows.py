@@ -15,9 +15,9 @@ from controllers.nodeset.workers import Machine, WorkerNode, WorkerPod
 from controllers.nodeset.writes.windows import release_orphans
 from controllers.runtime.structs import PODS, KubeNode, ObjectMeta
 from names import annotations, crds
-from tests.unit.controllers.nodeset.examples import NOW, look, node, nodeset, pod
-from tests.unit.controllers.nodeset.memory_cluster import KEY, Cluster
-from tests.unit.controllers.nodeset.test_killed import killed_at
+from tests.support.controllers.nodeset.examples import NOW, look, node, nodeset, pod
+from tests.support.controllers.nodeset.memory_cluster import KEY, Cluster
+from tests.unit.controllers.nodeset.killer import killed_at
 
 SOON, LATER = int(NOW) + 3600, int(NOW) + 7200
 MACHINES = {

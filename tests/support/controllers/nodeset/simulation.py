@@ -13,8 +13,8 @@ import typer
 from controllers.nodeset.pods import revision
 from controllers.nodeset.structs import PodTemplate, UpdateStrategy
 from slurm.reasons import KILL_FAILED, RESUME_FAILED
-from tests.unit.controllers.nodeset.simulated_controller import run_round
-from tests.unit.controllers.nodeset.simulated_events import (
+from tests.support.controllers.nodeset.simulated_controller import run_round
+from tests.support.controllers.nodeset.simulated_events import (
     end_look,
     happen,
     ping,
@@ -24,7 +24,7 @@ from tests.unit.controllers.nodeset.simulated_events import (
     wake_kubelet,
     withdraw_requests,
 )
-from tests.unit.controllers.nodeset.simulated_world import (
+from tests.support.controllers.nodeset.simulated_world import (
     ANNOUNCED,
     NOWHERE,
     ORDINALS,

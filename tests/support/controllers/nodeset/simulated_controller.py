@@ -26,8 +26,8 @@ from slurm.reasons import (
     is_check,
     is_of_machine,
 )
-from tests.unit.controllers.nodeset.simulated_events import happen
-from tests.unit.controllers.nodeset.simulated_world import NOWHERE, PEOPLE, POLICY, Pod, World
+from tests.support.controllers.nodeset.simulated_events import happen
+from tests.support.controllers.nodeset.simulated_world import NOWHERE, PEOPLE, POLICY, Pod, World
 
 
 def run_round(world: World, kill_after: int | None = None) -> None:

@@ -8,7 +8,7 @@ from controllers.nodeset.structs import Drain, PodTemplate, UpdateStrategy
 from slurm import reasons
 from slurm.reasons import BEFORE_JOBS, CHECK, KILL_FAILED, NODESET, NOT_RESPONDING, REMEDY, RESUME_FAILED, UPDATE
 from slurm.states import may_be_removed, node_state
-from tests.unit.controllers.nodeset.simulated_world import ANNOUNCED, BROKEN, CHECKS, MACHINES, NOWHERE, ORDINALS, PEOPLE, Node, World
+from tests.support.controllers.nodeset.simulated_world import ANNOUNCED, BROKEN, CHECKS, MACHINES, NOWHERE, ORDINALS, PEOPLE, Node, World
 
 
 def happen(world: World) -> None:
