@@ -78,7 +78,7 @@ reference: .venv/ready  ## write docs/reference/stack-file.md, the stack files' 
 	@$(PY) -m configs.reference write
 
 release: .venv/ready  ## keep this version's plans, so that later versions are tested against them; VERSION=0.2.0
-	@$(PY) -m tests.plan.releases $(or $(VERSION),$(error give the version: make release VERSION=0.2.0))
+	@$(PY) -m tests.support.releases $(or $(VERSION),$(error give the version: make release VERSION=0.2.0))
 
 requirements: .venv/ready  ## pin again after a change of pyproject.toml
 	@.venv/bin/uv pip compile -q --python-version 3.11 pyproject.toml -o requirements.txt

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Collection
 
 from provider import __version__
-from tests.plan.releases import releases
 from tests.support.project import ROOT
+from tests.support.releases import releases
 
 CHANGELOG = ROOT / "CHANGELOG.md"
 _HEADING = re.compile(r"^## (\S+)(?: - (\d{4}-\d\d-\d\d))?$", re.MULTILINE)

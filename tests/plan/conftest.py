@@ -1,7 +1,5 @@
-"""The real program recorded for both example stacks, once each, with users' keys that do not depend on the machine; and the wheel."""
+"""The plans of both example stacks; and the wheel, built and installed once."""
 
-import functools
-import os
 import subprocess
 import sys
 import sysconfig
@@ -9,20 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from engine import project, record
 from engine.plan import Plan
-from tests.support.project import KEYS, ROOT
-
-STACKS = ("dev", "h100")
-
-
-@functools.cache
-def plan_of(stack: str, *overrides: str) -> Plan:
-    """The plan of an example stack, with further `KEY.PATH=VALUE`."""
-    return record.record(project.load(ROOT, stack, (*KEYS, *overrides))).plan
+from tests.plan.examples import plan_of
+from tests.plan.wheels import built_wheel, packages
+from tests.support.configs.stacks import EXAMPLES
 
 
-@pytest.fixture(params=STACKS)
+@pytest.fixture(params=EXAMPLES)
 def stack(request: pytest.FixtureRequest) -> str:
     """Each example stack in turn."""
     return str(request.param)
@@ -50,17 +41,3 @@ def installed(wheel: Path) -> Path:
     subprocess.run([uv, *install], check=True)
     packages(folder).joinpath("dependencies.pth").write_text(sysconfig.get_paths()["purelib"])
     return folder
-
-
-def built_wheel(folder: Path, **variables: str) -> Path:
-    """A wheel of this checkout, built into the folder."""
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder]
-    subprocess.run(command, cwd=ROOT, env={**os.environ, **variables}, check=True)
-    [built] = folder.glob("*.whl")
-    return built
-
-
-def packages(environment: Path) -> Path:
-    """Where a virtual environment has its packages."""
-    [found] = environment.glob("lib/python*/site-packages")
-    return found

@@ -13,9 +13,9 @@ from typing import Any, cast
 import yaml
 
 from configs.yaml_text import parse_yaml
-from tests.plan.conftest import ROOT
 from tests.plan.folding import Part, fold
-from tests.unit.configs.golden import slurm_files
+from tests.support.configs.golden import slurm_files
+from tests.support.project import ROOT
 
 SOURCES = ("names", "programs", "slurm")
 """Folders whose files a plan has copies of."""

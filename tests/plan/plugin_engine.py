@@ -16,9 +16,11 @@ from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime.proto import engine_pb2_grpc, errors_pb2, provider_pb2, provider_pb2_grpc, resource_pb2_grpc, status_pb2
 
 from tests.support.components.program import Monitor, Registered
+from tests.support.configs.golden import GOLDEN
 from tests.support.patience import patience
 
 STACK = "urn:pulumi:dev::slipway::pulumi:pulumi:Stack::slipway-dev"
+GOLDEN_SCHEMA = GOLDEN / "schema.json"
 _DEADLINE_S = 60
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from engine.policy import record_of
 from policies.records import Hidden, Resource
-from tests.plan.conftest import plan_of
+from tests.plan.examples import plan_of
 
 Stack = list[Resource]
 Edit = Callable[[Stack], None]

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.plan import Plan, as_json, compare
-from tests.plan.conftest import plan_of
+from tests.plan.examples import plan_of
 
 UPDATED = {
     "munge": {"h100-munge"},

@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from engine.plan import as_json
-from tests.plan.conftest import STACKS, plan_of
+from tests.plan.examples import plan_of
 from tests.plan.folding import ABSENT, Part, exact, fold, prototype
 from tests.plan.golden import Folds, References, fold_object, folds_of, object_of, render
 from tests.plan.golden_yaml import WIDTH, yaml_of
-from tests.unit.configs import golden
+from tests.support.configs import golden
+from tests.support.configs.stacks import EXAMPLES
 
 Path = tuple[str | int, ...]
 Edit = Callable[[Any, Any], None]
@@ -130,7 +131,7 @@ def shown(resource: Part, names: References, folds: Folds) -> str:
         return f"nothing, as this is no such resource: {error!r}"
 
 
-@pytest.mark.parametrize("stack_name", STACKS)
+@pytest.mark.parametrize("stack_name", EXAMPLES)
 @settings(max_examples=100)
 @given(data=some.data())
 def test_every_change_of_a_resource_is_shown(stack_name: str, data: some.DataObject) -> None:

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from engine.plan import Plan, Resource
-from tests.plan.conftest import plan_of
-from tests.plan.test_plans import objects
+from tests.plan.examples import objects, plan_of
 
 SHARED = {"CustomResourceDefinition", "RuntimeClass"}
 CLAIMS = 'cluster.nodeSets[0].volumeClaims=[{"name":"scratch","mountPath":"/scratch","size":"1Gi"}]'

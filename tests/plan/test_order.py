@@ -4,7 +4,7 @@ import pytest
 
 from engine.plan import Plan, Resource
 from tests.plan.engine import needs
-from tests.plan.test_plans import objects, pod_specs
+from tests.plan.examples import objects, pod_specs
 
 STARTED_BEFORE = {
     "slurmdbd": ("mariadb",),

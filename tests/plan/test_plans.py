@@ -5,35 +5,20 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 import pytest
 
 from engine.faults import SlipwayError
-from engine.plan import Plan, Resource, as_json, compare, unknown_path
+from engine.plan import Plan, as_json, compare, unknown_path
 from engine.render import documents, yaml_text
-from tests.plan.conftest import STACKS, plan_of
+from tests.plan.examples import objects, plan_of, pod_specs
 from tests.plan.golden import render
-from tests.unit.configs.golden import GOLDEN, assert_golden
+from tests.support.configs.golden import GOLDEN, assert_golden
+from tests.support.configs.stacks import EXAMPLES
 
 MOST_RESOURCES = 500
 PROTECTED = ("Namespace", "PersistentVolume", "PersistentVolumeClaim", "RandomPassword")
-
-
-def objects(plan: Plan) -> list[Resource]:
-    """The plan's Kubernetes objects."""
-    return [one for one in plan.resources if one.is_object]
-
-
-def pod_specs(plan: Plan) -> Iterator[tuple[Resource, Mapping[str, Any], Mapping[str, Any]]]:
-    """Every pod template: the workload, the template's metadata, its spec."""
-    for one in objects(plan):
-        spec: Mapping[str, Any] = one.inputs.get("spec", {})
-        if one.inputs["kind"] == "CronJob":
-            spec = spec["jobTemplate"]["spec"]
-        if "template" in spec:
-            yield one, spec["template"].get("metadata", {}), spec["template"]["spec"]
 
 
 def named(plan: Plan, kind: str) -> set[str]:
@@ -46,7 +31,7 @@ def test_golden_plan(stack: str, plan: Plan) -> None:
 
 
 def test_each_stack_has_a_golden_plan_and_nothing_else_has() -> None:
-    assert sorted(each.name for each in (GOLDEN / "plan").iterdir()) == sorted(STACKS)
+    assert sorted(each.name for each in (GOLDEN / "plan").iterdir()) == sorted(EXAMPLES)
 
 
 def test_a_plan_is_the_same_whichever_run(stack: str, plan: Plan) -> None:

@@ -13,12 +13,11 @@ import grpc
 import pytest
 import yaml
 
-from tests.plan.plugin_engine import Plugin, RefusedError, running
+from tests.plan.plugin_engine import GOLDEN_SCHEMA, Plugin, RefusedError, running
 from tests.support.components import program
 from tests.support.configs.stacks import GONE, edited
 from tests.support.project import KEY, ROOT
 
-GOLDEN = ROOT / "tests" / "golden" / "schema.json"
 MARK = "4dabf18193072939515e22adb298388d"
 """The key that marks an object on the wire as a secret or an output."""
 
@@ -53,8 +52,8 @@ def described(schema: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
 
 def test_schema_is_the_golden_one(schema: dict[str, Any]) -> None:
     if os.environ.get("SLIPWAY_GOLDEN") == "write":
-        GOLDEN.write_text(json.dumps(schema, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
-    assert schema == json.loads(GOLDEN.read_text()), "the interface changed; read the diff after `make golden`"
+        GOLDEN_SCHEMA.write_text(json.dumps(schema, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    assert schema == json.loads(GOLDEN_SCHEMA.read_text()), "the interface changed; read the diff after `make golden`"
 
 
 def test_everything_in_the_schema_is_described_on_one_line(schema: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from policies.pods import containers, pods
 from policies.records import UNKNOWN, Hidden, Resource, Rule, findings, lines
 from policies.rules import RULES
 from policies.size import MOST_RESOURCES
-from tests.plan.conftest import plan_of
+from tests.plan.examples import plan_of
 from tests.plan.policy_edits import GONE, Edit, add, edit, leak, leak_as_name, leak_result, records, secret_text, unprotect
 from tests.support.project import KEYS, ROOT
 

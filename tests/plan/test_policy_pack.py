@@ -25,8 +25,8 @@ from policies import pack
 from policies.records import UNKNOWN, Hidden, Resource, findings
 from policies.rules import RULES
 from provider import __version__
-from tests.plan.conftest import packages
 from tests.plan.policy_edits import Edit, add, edit, leak, records, unprotect
+from tests.plan.wheels import packages
 from tests.support.patience import patience
 from tests.support.project import ROOT
 

@@ -17,9 +17,8 @@ from engine.plan import Plan, Resource, as_json, compare
 from engine.render import documents, own_documents
 from engine.screen import Screen
 from names import annotations, finalizers
-from tests.plan.conftest import plan_of
 from tests.plan.engine import needs
-from tests.plan.test_plans import objects
+from tests.plan.examples import objects, plan_of
 
 
 def sets_of(plan: Plan) -> list[Resource]:

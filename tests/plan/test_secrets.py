@@ -14,8 +14,9 @@ import pytest
 
 from engine import project, random_values, record
 from engine.plan import Plan, Secret, as_json
-from tests.plan.conftest import STACKS, plan_of
 from tests.plan.engine import continued, kept_inputs
+from tests.plan.examples import plan_of
+from tests.support.configs.stacks import EXAMPLES
 from tests.support.project import KEYS, ROOT
 
 ID_IS_SAFE = {"random:index/randomPassword:RandomPassword"}
@@ -35,14 +36,14 @@ def drawn(stack: str, salt: str) -> Plan:
     return record.record(project.load(ROOT, stack, KEYS), value_of).plan
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", EXAMPLES)
 def test_all_random_values_have_an_id_that_tells_nothing(stack: str) -> None:
     types = {one.type for one in plan_of(stack).resources if one.type.startswith("random:")}
     assert types
     assert types <= ID_IS_SAFE
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", EXAMPLES)
 def test_other_random_values_change_nothing_that_a_plan_shows(stack: str) -> None:
     """Names, annotations and hashes in them are shown; what is masked is encrypted in the state, too."""
     one, other = drawn(stack, "one"), drawn(stack, "other")
@@ -56,7 +57,7 @@ def test_other_random_values_change_nothing_that_a_plan_shows(stack: str) -> Non
     assert any(first != second for first, second in zip(*records, strict=True))
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", EXAMPLES)
 def test_keys_of_a_stack_from_before_stay_as_they_are(stack: str) -> None:
     plan = plan_of(stack)
     new = continued(plan, [one["urn"] for one in BEFORE[stack]])
@@ -66,7 +67,7 @@ def test_keys_of_a_stack_from_before_stay_as_they_are(stack: str) -> None:
     assert [urn for urn in drawn_before if kept_inputs(new[urn], {"data": OLD_DATA})["data"] != OLD_DATA] == []
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", EXAMPLES)
 def test_of_protected_resources_only_old_random_values_go(stack: str) -> None:
     new = continued(plan_of(stack), [one["urn"] for one in BEFORE[stack]])
     gone = {one["urn"] for one in BEFORE[stack] if one["urn"] not in new and (one.get("protect") or "$random:" in one["urn"])}
@@ -76,7 +77,7 @@ def test_of_protected_resources_only_old_random_values_go(stack: str) -> None:
     assert all(":RandomBytes::" in urn for urn in gone)
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", EXAMPLES)
 def test_what_was_protected_in_a_stack_from_before_still_is(stack: str) -> None:
     new = continued(plan_of(stack), [one["urn"] for one in BEFORE[stack]])
     assert [

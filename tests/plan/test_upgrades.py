@@ -13,10 +13,10 @@ import pytest
 
 from engine import project, record
 from engine.plan import as_json
-from tests.plan.conftest import STACKS
-from tests.plan.releases import KEPT, kept_plan, keys, releases, stack_file, without_sources
 from tests.plan.upgrades import losses, refusals, rolls
+from tests.support.configs.stacks import EXAMPLES
 from tests.support.project import ROOT
+from tests.support.releases import KEPT, kept_plan, keys, releases, stack_file, without_sources
 
 SEEDS = [f"RandomBytes h100-{name} is protected" for name in ("jwt-key", "login-host-keys-seed", "munge-key", "node-host-keys-seed")]
 REFUSED = {("2026-11-20", "h100"): SEEDS[:3], ("2026-11-21", "h100"): SEEDS}
@@ -30,13 +30,13 @@ def present_plan(release: str, stack: str) -> dict[str, Any]:
     return without_sources(as_json(record.record(project.load(ROOT, stack, tuple(keys(file)), file)).plan))
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", EXAMPLES)
 @pytest.mark.parametrize("release", releases())
 def test_upgrade_loses_no_state(release: str, stack: str) -> None:
     assert losses(kept_plan(release, stack), present_plan(release, stack)) == []
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", EXAMPLES)
 @pytest.mark.parametrize("release", releases())
 def test_upgrade_deletes_nothing_protected_but_what_is_known(release: str, stack: str) -> None:
     assert refusals(kept_plan(release, stack), present_plan(release, stack)) == REFUSED.get((release, stack), [])
@@ -45,7 +45,7 @@ def test_upgrade_deletes_nothing_protected_but_what_is_known(release: str, stack
 @pytest.mark.parametrize("release", releases())
 def test_what_an_upgrade_rolls_is_written_down(release: str) -> None:
     lines: list[str] = []
-    for stack in STACKS:
+    for stack in EXAMPLES:
         found = rolls(kept_plan(release, stack), present_plan(release, stack))
         lines += [f"{stack}:", *(f"  {line}" for line in found or ["nothing rolls"])]
     file = KEPT / release / "rolls.txt"
@@ -177,7 +177,7 @@ def test_a_change_of_a_pod_rolls_its_workload_and_no_other() -> None:
     assert rolls(before, after) == ["StatefulSet h100-slurmctld rolls", f"  containers[{container['name']}]: image"]
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", EXAMPLES)
 def test_a_kept_plan_holds_no_secret(stack: str) -> None:
     for release in releases():
         for each in kept_plan(release, stack)["resources"]:

@@ -13,9 +13,8 @@ from engine import project, record
 from engine.plan import as_json
 from images import store
 from provider import __version__
-from tests.plan.conftest import built_wheel, packages
-from tests.plan.plugin_engine import running
-from tests.plan.test_plugin import GOLDEN
+from tests.plan.plugin_engine import GOLDEN_SCHEMA, running
+from tests.plan.wheels import built_wheel, packages
 from tests.support.components import program
 from tests.support.configs.stacks import edited
 from tests.support.project import KEY, ROOT
@@ -61,7 +60,7 @@ def test_plugin_of_the_wheel_makes_what_the_checkout_makes(installed: Path, tmp_
     """Images too are called the same: their content tags come from the wheel's copies of the folders that they are made from."""
     config = edited("dev", {})
     with running([installed / "bin" / "pulumi-resource-slipway"], tmp_path) as plugin:
-        assert json.loads(plugin.schema()) == json.loads(GOLDEN.read_text())
+        assert json.loads(plugin.schema()) == json.loads(GOLDEN_SCHEMA.read_text())
         _, registered = plugin.construct("dev", config)
     assert {one.urn: one.inputs for one in registered} == {one.urn: one.inputs for one in program.run("dev", config)}
 

@@ -6,8 +6,8 @@ import pytest
 
 from configs.models.cluster import Cluster
 from configs.render.nfs_server import GRACE_S, LEASE_S, exports, render
+from tests.support.configs.golden import assert_golden
 from tests.support.configs.stacks import cluster
-from tests.unit.configs.golden import assert_golden
 
 SERVER = {"size": "1Ti", "clusterIP": "10.96.20.49"}
 DATA = {"name": "data", "mountPath": "/data", "nfsServer": True}

@@ -10,8 +10,8 @@ from configs.models.slurm_keys import GLOBAL_KEYS, LINE_KEYS, NODE_KEYS, OWN_NOD
 from configs.render.billing import billing_weights
 from configs.render.slurm import DEFAULTS, hostlist, job_processes, node_line, render, render_settings, render_slurmdbd
 from slurm.conf import pairs_of
+from tests.support.configs.golden import assert_golden, slurm_files
 from tests.support.configs.stacks import EXAMPLES, GONE, cluster
-from tests.unit.configs.golden import assert_golden, slurm_files
 
 
 def line_of(text: str, start: str) -> dict[str, str]:

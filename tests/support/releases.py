@@ -1,7 +1,7 @@
 """The plans of earlier releases, kept under tests/golden/releases: read them, and keep a further one.
 
-    python -m tests.plan.releases 0.2.0             # of this checkout, when version 0.2.0 is released
-    python -m tests.plan.releases 2026-11-21 4f1413 # of a commit
+    python -m tests.support.releases 0.2.0             # of this checkout, when version 0.2.0 is released
+    python -m tests.support.releases 2026-11-21 4f1413 # of a commit
 
 A release is a folder: the stack files as they were, the plan of each as JSON (compressed), and rolls.txt, which the test of upgrades
 writes. Left out of a plan is what stands in the repository as it is: scripts and kinds.
@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from tests.plan.conftest import STACKS
+from tests.support.configs.stacks import EXAMPLES
 from tests.support.project import KEY, ROOT
 
 KEPT = ROOT / "tests" / "golden" / "releases"
@@ -66,7 +66,7 @@ def keep(release: str, root: Path) -> None:
     """Writes the stack files of a checkout, and the plans that its own code makes of them, under the release's name."""
     folder = KEPT / release
     folder.mkdir(parents=True)
-    for stack in STACKS:
+    for stack in EXAMPLES:
         stack_file(release, stack).write_bytes((root / f"Pulumi.{stack}.yaml").read_bytes())
         plan = without_sources(_recorded(root, stack))
         text = json.dumps({key: plan[key] for key in ("project", "stack", "outputs", "resources")}, indent=1, sort_keys=True)
