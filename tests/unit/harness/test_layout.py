@@ -8,12 +8,9 @@ import pytest
 
 TESTS = Path(__file__).parents[2]
 LONGEST_NAME = 69
-LATER = (TESTS / "plan", TESTS / "unit/controllers/nodeset")
-"""Folders that do not keep to it yet."""
 SHARED = ("support", "bench", "quick.py", "release.py")
 """What any test may import: the helpers of several folders, and the programs of this folder."""
-FILES = sorted(file for file in TESTS.rglob("*.py") if not any(file.is_relative_to(folder) for folder in LATER))
-FOLDERS = sorted({file.parent for file in FILES})
+FOLDERS = sorted({file.parent for file in TESTS.rglob("*.py")})
 
 
 def names_of(file: Path) -> list[str]:
@@ -38,8 +35,6 @@ def imported_files(file: Path) -> Iterator[Path]:
 
 
 def may_import(file: Path, imported: Path) -> bool:
-    if any(imported.is_relative_to(folder) for folder in LATER):
-        return True
     if any(imported.is_relative_to(TESTS / name) for name in SHARED):
         return not file.is_relative_to(TESTS / "support") or imported.is_relative_to(TESTS / "support")
     return imported.parent == file.parent and not imported.name.startswith(("test_", "conftest"))

@@ -135,7 +135,7 @@ def are_out(cluster: Cluster) -> bool:
 
 
 @pytest.mark.anyio
-async def test_new_nodes_take_jobs_once_both_checks_have_passed_and_a_new_pod_there_at_once(checked: Cluster) -> None:
+async def test_new_nodes_take_jobs_after_both_checks_and_their_new_pods_at_once(checked: Cluster) -> None:
     await checked.rounds(4)
     assert are_out(checked)
     assert {name: set(asked) for name, asked in jobs(checked).items()} == {"disk": {"gpu-0", "gpu-1"}}

@@ -123,7 +123,7 @@ async def test_clock_that_is_wrong_makes_no_more_pods_than_may_be_in_flight(clus
 @pytest.mark.anyio
 @pytest.mark.usefixtures("controller")
 @pytest.mark.parametrize("words", ["MIXED CLOUD POWERED_DOWN", "MIXED CLOUD NOT_RESPONDING POWERING_UP"])
-async def test_time_from_a_wake_to_its_pod_is_counted_however_early_the_wake_is_seen(cluster: Cluster, words: str) -> None:
+async def test_time_from_wake_to_pod_is_counted_however_early_the_wake_is_seen(cluster: Cluster, words: str) -> None:
     """Slurm shows a job's node POWERED_DOWN for a moment before it shows POWERING_UP."""
     counted = REGISTRY.get_sample_value("slipway_nodeset_power_up_seconds_count") or 0
     cluster.declare(min=0, max=4)

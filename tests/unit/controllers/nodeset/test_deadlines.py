@@ -222,7 +222,7 @@ async def test_job_that_slurm_does_not_requeue_runs_on_and_is_told_of_once(clust
 
 
 @pytest.mark.anyio
-async def test_drain_goes_on_without_the_list_of_jobs_and_requeues_none_until_there_is_one(cluster: Cluster) -> None:
+async def test_drain_goes_on_and_requeues_no_job_until_slurm_lists_the_jobs(cluster: Cluster) -> None:
     cluster.declare(replicas=2, **REQUEUE)
     await cluster.rounds(4)
     cluster.slurm.start_job("gpu-0", 7)

@@ -68,7 +68,7 @@ def look(cluster: Cluster) -> DeclaredSets:
 
 
 @pytest.mark.anyio
-async def test_busy_set_that_is_declared_no_more_is_drained_and_holds_the_list_until_its_job_has_ended(cluster: Cluster) -> None:
+async def test_removed_busy_set_drains_and_holds_the_list_until_its_job_ends(cluster: Cluster) -> None:
     put_list(cluster, "gpu")
     cluster.declare(replicas=1)
     cluster.server.patch(NODESETS, KEY, {"metadata": {"annotations": {annotations.DECLARED_IN: LIST[1]}}})

@@ -49,7 +49,7 @@ async def test_disks_of_a_node_that_is_scaled_in_go_once_its_pod_has_gone(cluste
 
 
 @pytest.mark.anyio
-async def test_node_that_lost_its_pod_keeps_its_disk_and_comes_back_to_it_although_a_lower_ordinal_is_free(cluster: Cluster) -> None:
+async def test_lost_pod_returns_to_its_disk_although_a_lower_ordinal_is_free(cluster: Cluster) -> None:
     cluster.declare(replicas=2, ordinals=2, **disks("Delete", "Retain"))
     await cluster.rounds(4)
     cluster.slurm.start_job("gpu-1", 9)
@@ -75,7 +75,7 @@ async def test_no_disk_goes_before_the_set_has_shrunk(cluster: Cluster) -> None:
 
 
 @pytest.mark.anyio
-async def test_elastic_node_that_sleeps_keeps_its_disk_until_max_shrinks_below_it(cluster: Cluster) -> None:
+async def test_sleeping_elastic_node_keeps_its_disk_until_max_shrinks_below_it(cluster: Cluster) -> None:
     cluster.declare(min=0, max=4, **disks("Delete", "Retain"))
     await cluster.rounds(2)
     for name in ("gpu-1", "gpu-3"):
@@ -91,7 +91,7 @@ async def test_elastic_node_that_sleeps_keeps_its_disk_until_max_shrinks_below_i
 
 
 @pytest.mark.anyio
-async def test_disks_of_a_template_that_is_gone_and_claims_of_others_are_left_alone(cluster: Cluster) -> None:
+async def test_disks_of_a_removed_template_and_claims_of_others_are_left_alone(cluster: Cluster) -> None:
     labels = {"slipway.dev/cluster": "dev", "slipway.dev/nodeset": "gpu"}
     cluster.declare(replicas=1, ordinals=2, **disks("Delete", "Delete"))
     await cluster.rounds(4)
@@ -106,7 +106,7 @@ async def test_disks_of_a_template_that_is_gone_and_claims_of_others_are_left_al
 
 
 @pytest.mark.anyio
-async def test_claim_that_is_still_going_holds_its_pod_back_and_the_status_says_so(cluster: Cluster) -> None:
+async def test_claim_being_deleted_holds_its_pod_back_and_the_status_says_so(cluster: Cluster) -> None:
     claim = ("slurm", "disk-gpu-1")
     cluster.declare(replicas=2, **disks("Retain", "Retain"))
     await cluster.rounds(4)
@@ -163,7 +163,7 @@ async def test_claim_of_somebody_else_is_reported_and_left_alone(cluster: Cluste
 
 
 @pytest.mark.anyio
-async def test_fixed_set_takes_another_ordinal_than_one_whose_claim_is_somebody_elses(cluster: Cluster) -> None:
+async def test_fixed_set_skips_an_ordinal_whose_claim_belongs_to_somebody_else(cluster: Cluster) -> None:
     put_claim(cluster, "disk-gpu-0", {}, [OWNER])
     cluster.declare(nodes=2, replicas=1, ordinals=2, **disks("Delete", "Delete"))
     await cluster.rounds(3)
@@ -181,7 +181,7 @@ async def test_node_gets_its_pod_once_the_claim_is_nobodys(cluster: Cluster) -> 
 
 
 @pytest.mark.anyio
-async def test_other_disk_of_a_node_that_is_somebody_elses_stays_when_its_own_goes(cluster: Cluster) -> None:
+async def test_disk_of_somebody_else_stays_when_the_nodes_own_disk_is_deleted(cluster: Cluster) -> None:
     cluster.declare(nodes=2, replicas=2, ordinals=2, **disks("Delete", "Retain"))
     await cluster.rounds(4)
     put_claim(cluster, "old-gpu-0", OURS, [OWNER])

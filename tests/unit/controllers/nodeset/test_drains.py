@@ -251,7 +251,7 @@ def test_busy_pods_of_a_fixed_set_go_slowly_when_slurm_has_lost_its_state() -> N
     assert plan_nodeset(nodeset(**spec), look(*[lost] * 100, ghosts=GhostPace(is_due=False))).deletions.free == ()
 
 
-def test_free_workers_of_a_cordoned_machine_may_be_evicted_and_busy_ones_not() -> None:
+def test_only_free_workers_of_a_cordoned_machine_may_be_evicted() -> None:
     drained, busy = (pod(machine="machine-7", marked_busy=True), node("IDLE DRAIN", CORDON)), (ON_7, node("ALLOCATED DRAIN", CORDON))
     made = plan_nodeset(nodeset(replicas=2), look(drained, busy, machines=CORDONED))
     assert (made.labels.free, made.labels.busy) == ((0,), (1,))

@@ -30,7 +30,7 @@ def test_condition_that_stays_is_no_news() -> None:
     assert build_events(nodeset(SILENT), NodeSetStatus(conditions=(longer,)), "a") == []
 
 
-def test_good_condition_of_a_new_set_is_no_news_and_one_that_turned_good_is() -> None:
+def test_good_condition_is_an_event_only_after_a_bad_one() -> None:
     good = Condition("SlurmAnswers", "True", "Answers", "", 1, "2026-01-02T03:05:05Z")
     assert build_events(nodeset(), NodeSetStatus(conditions=(good,)), "a") == []
     [event] = build_events(nodeset(SILENT), NodeSetStatus(conditions=(good,)), "a")

@@ -11,7 +11,7 @@ from tests.unit.controllers.nodeset.killer import KILL_POINTS, killed_at
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("allowed", range(KILL_POINTS))
-async def test_process_killed_after_any_write_of_a_roll_is_followed_by_one_that_finishes_it(cluster: Cluster, allowed: int) -> None:
+async def test_next_process_finishes_a_roll_interrupted_at_any_write(cluster: Cluster, allowed: int) -> None:
     cluster.declare(replicas=3)
     await cluster.rounds(5)
     cluster.slurm.start_job("gpu-1", 7)
@@ -35,7 +35,7 @@ async def test_process_killed_after_any_write_of_a_roll_is_followed_by_one_that_
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("allowed", range(KILL_POINTS))
-async def test_process_killed_after_any_write_of_a_scale_in_is_followed_by_one_that_finishes_it(cluster: Cluster, allowed: int) -> None:
+async def test_next_process_finishes_a_scale_in_interrupted_at_any_write(cluster: Cluster, allowed: int) -> None:
     """The deadline is over a few rounds after the drain, for whichever process: the status says when that was."""
     spec: dict[str, Any] = {"ordinals": 3, "drain": {"action": "Requeue", "deadlineSeconds": 60}, **disks("Delete", "Retain")}
     cluster.declare(replicas=3, **spec)
@@ -59,7 +59,7 @@ async def test_process_killed_after_any_write_of_a_scale_in_is_followed_by_one_t
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("allowed", range(KILL_POINTS))
-async def test_process_killed_after_any_write_of_a_deletion_is_followed_by_one_that_finishes_it(cluster: Cluster, allowed: int) -> None:
+async def test_next_process_finishes_a_deletion_interrupted_at_any_write(cluster: Cluster, allowed: int) -> None:
     cluster.declare(replicas=2, **disks("Retain", "Delete"))
     await cluster.rounds(5)
     cluster.slurm.start_job("gpu-1", 7)

@@ -249,7 +249,7 @@ def tell(cluster: Cluster, taints: list[dict[str, Any]], *conditions: str) -> No
 
 
 @pytest.mark.anyio
-async def test_node_is_drained_while_its_machine_is_to_go_and_an_administrators_drain_outlives_that(cluster: Cluster) -> None:
+async def test_taint_drains_while_it_lasts_and_an_administrators_drain_stays(cluster: Cluster) -> None:
     cluster.declare(nodes=2, replicas=2, machineCauses=RULES_SENT)
     await cluster.rounds(4)
     cluster.slurm.start_job("gpu-0", 7)
@@ -266,7 +266,7 @@ async def test_node_is_drained_while_its_machine_is_to_go_and_an_administrators_
 
 
 @pytest.mark.anyio
-async def test_machine_with_a_deadlock_is_replaced_after_its_job_and_never_under_it(cluster: Cluster) -> None:
+async def test_deadlocked_machine_is_replaced_after_its_job_and_never_before(cluster: Cluster) -> None:
     policy = {"steps": ["RecreatePod", "ReplaceMachine"], "waitSeconds": 60, "machines": "DeleteNode"}
     cluster.declare(nodes=1, replicas=1, machineCauses=RULES_SENT, remedies=policy)
     await cluster.rounds(4)

@@ -20,7 +20,7 @@ def take_down(cluster: Cluster, name: str) -> None:
 
 
 @pytest.mark.anyio
-async def test_node_that_somebody_took_down_stays_theirs_through_cordon_and_roll(cluster: Cluster) -> None:
+async def test_node_that_somebody_took_down_stays_down_through_cordon_and_roll(cluster: Cluster) -> None:
     cluster.declare(nodes=2, replicas=2)
     await cluster.rounds(4)
     take_down(cluster, "gpu-1")

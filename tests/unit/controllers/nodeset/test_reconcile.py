@@ -69,7 +69,7 @@ async def test_node_that_sleeps_may_be_woken_once_its_pod_is_gone(cluster: Clust
 
 
 @pytest.mark.anyio
-async def test_pod_that_lost_its_label_is_named_left_alone_and_taken_back_with_it(cluster: Cluster) -> None:
+async def test_pod_that_lost_its_label_is_named_and_taken_back_unchanged(cluster: Cluster) -> None:
     cluster.declare(replicas=2)
     await cluster.rounds(4)
     uid = cluster.server.get(PODS, ("slurm", "gpu-0"))["metadata"]["uid"]
@@ -166,7 +166,7 @@ async def test_reading_that_is_too_old_is_no_reading(cluster: Cluster) -> None:
 
 
 @pytest.mark.anyio
-async def test_with_on_delete_a_pod_gets_the_new_template_when_somebody_deletes_it(cluster: Cluster) -> None:
+async def test_on_delete_gives_a_pod_the_new_template_once_it_is_deleted(cluster: Cluster) -> None:
     cluster.declare(nodes=2, replicas=2, updateStrategy={"type": "OnDelete"})
     await cluster.rounds(4)
     cluster.declare(image="b", nodes=2, replicas=2, updateStrategy={"type": "OnDelete"})
@@ -203,7 +203,7 @@ async def test_pods_of_an_elastic_set_go_slowly_when_slurm_has_lost_its_state(cl
 
 
 @pytest.mark.anyio
-async def test_disruption_budget_that_somebody_deleted_is_back_at_the_next_sweep(cluster: Cluster) -> None:
+async def test_deleted_disruption_budget_is_back_at_the_next_sweep(cluster: Cluster) -> None:
     cluster.declare(replicas=1)
     await cluster.rounds(4)
     cluster.server.remove(BUDGETS, KEY)
@@ -235,7 +235,7 @@ async def test_empty_set_can_be_deleted_while_slurm_is_silent(cluster: Cluster) 
 
 
 @pytest.mark.anyio
-async def test_every_pod_of_a_set_that_is_being_deleted_is_protected_too_while_slurm_is_silent(cluster: Cluster) -> None:
+async def test_all_pods_of_a_deleted_set_are_protected_while_slurm_is_silent(cluster: Cluster) -> None:
     cluster.declare(replicas=2)
     await cluster.rounds(4)
     cluster.slurm.start_job("gpu-1", 9)
@@ -301,7 +301,7 @@ async def test_reading_that_failed_is_tried_again_at_once(cluster: Cluster) -> N
 
 
 @pytest.mark.anyio
-async def test_reading_that_grew_old_while_others_were_waited_for_deletes_nothing(cluster: Cluster) -> None:
+async def test_reading_that_is_too_old_when_it_arrives_deletes_nothing(cluster: Cluster) -> None:
     cluster.declare(replicas=2)
     await cluster.rounds(4)
     cluster.declare(replicas=1)
@@ -334,7 +334,7 @@ async def test_silence_is_no_new_failure_of_a_node_that_is_down(cluster: Cluster
 
 
 @pytest.mark.anyio
-async def test_set_that_can_no_longer_be_read_says_so_once_and_its_last_version_is_followed(cluster: Cluster) -> None:
+async def test_unreadable_set_is_reported_once_and_its_last_version_is_followed(cluster: Cluster) -> None:
     cluster.declare(nodes=3, replicas=2)
     await cluster.rounds(4)
     cluster.server.patch(NODESETS, KEY, {"spec": {"maxPodsInFlight": "many"}})

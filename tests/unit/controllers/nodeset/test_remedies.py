@@ -182,7 +182,7 @@ def test_reboot_is_over_when_the_machine_says_so(machine: Machine, state: str) -
     assert state_of(planned(ALL, look((HERE, failing()), machines={"m-1": machine}, repairs=at(stored)))) == state
 
 
-def test_replacement_that_never_arrives_is_given_up_and_a_later_one_is_taken() -> None:
+def test_late_replacement_is_given_up_and_still_taken_when_it_arrives() -> None:
     stored = repair("ReplaceMachine", NOW - 9000, "RecreatePod", "RebootMachine", "ReplaceMachine", machine="i-1", asked_at=NOW - 3600)
     waits = look((None, failing("DOWN DRAIN")), repairs=at(stored))
     late = planned(ALL, waits).repairs.record
@@ -228,7 +228,7 @@ def test_no_more_at_once_than_may_fail() -> None:
     assert [state_of(made, ordinal) for ordinal in range(3)] == ["RecreatePod", "RecreatePod", "Draining"]
 
 
-def test_three_hundred_nodes_failing_within_a_minute_are_neither_drained_nor_repaired() -> None:
+def test_300_nodes_failing_together_are_neither_drained_nor_repaired() -> None:
     open_ = (HERE, failing("IDLE", ""))
     seen = look(*[open_] * 300, *[IDLE] * 700, machines=MACHINES)
     made = plan_nodeset(nodeset(replicas=1000, ordinals=1000, remedies=ALL), seen)
@@ -285,7 +285,7 @@ def test_brake_holds_beyond_the_window_while_all_still_fail() -> None:
         pytest.param(node("DOWN DRAIN", REMEDY), "RebootMachine", False, id="a-node-that-has-not-come-back"),
     ],
 )
-def test_machine_is_touched_for_a_failure_and_never_for_a_check_without_an_answer(worker: Any, state: str, is_told: bool) -> None:
+def test_machine_is_touched_for_a_failure_and_never_for_a_missing_answer(worker: Any, state: str, is_told: bool) -> None:
     policy, stored = msgspec.structs.replace(ALL, verified_by=("disk",)), repair("Verifying", NOW - 6000, "RecreatePod", machine="i-1")
     seen = look((HERE, worker), machines=MACHINES, repairs=at(stored), drained_at={0: NOW - 6000})
     declared = nodeset(replicas=1, remedies=policy, check_jobs=("disk",))
@@ -308,7 +308,7 @@ def test_lost_machine_gets_no_new_pod() -> None:
     assert state_of(planned(POD_ONLY, look((HERE, node("IDLE", "")), machines=lost, repairs=at(repair("Suspect"))))) == "GivenUp"
 
 
-def test_without_a_policy_nothing_is_done_and_what_was_asked_for_is_waited_for() -> None:
+def test_without_a_policy_only_a_requested_reboot_is_waited_for() -> None:
     asked = repair("RebootMachine", machine="i-1", boot="b-1", asked_at=NOW)
     made = planned(
         None, look((HERE, failing()), (HERE, failing()), machines=MACHINES, repairs=at(asked, repair("RecreatePod", pod="p"))), 2

@@ -37,7 +37,7 @@ async def test_pod_is_recreated_and_the_node_returns_once_its_check_passes(clust
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("allowed", range(KILL_POINTS))
-async def test_process_killed_after_any_write_of_a_repair_is_followed_by_one_that_ends_it(cluster: Cluster, allowed: int) -> None:
+async def test_next_process_finishes_a_repair_interrupted_at_any_write(cluster: Cluster, allowed: int) -> None:
     cluster.declare(replicas=4, healthChecks=["disk"], remedies=POLICY)
     await cluster.rounds(5)
     before = uids(cluster)

@@ -114,7 +114,7 @@ def test_cause_and_condition_say_what_lifts_it() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("allowed", range(10))
-async def test_process_killed_after_any_write_is_followed_by_one_that_drains_and_lifts(cluster: Cluster, allowed: int) -> None:
+async def test_next_process_drains_and_lifts_after_a_kill_at_any_write(cluster: Cluster, allowed: int) -> None:
     key = "slurm", "gpu-0"
     cluster.declare(nodes=2, replicas=2)
     await cluster.rounds(4)

@@ -48,7 +48,7 @@ def test_status_says_when_a_node_is_resumed_and_how_to_do_it_now(reason: str) ->
 
 
 @pytest.mark.anyio
-async def test_node_that_an_administrator_resumed_gets_its_pod_for_a_job_at_once(cluster: Cluster) -> None:
+async def test_node_resumed_by_an_administrator_gets_its_pod_for_a_job_at_once(cluster: Cluster) -> None:
     cluster.declare(nodes=1, min=0, max=1)
     for failures in range(5):
         cluster.process.later_s += 30 * 2**failures + 1
@@ -78,7 +78,7 @@ async def _fail(cluster: Cluster) -> None:
 
 
 @pytest.mark.anyio
-async def test_pod_that_a_kubelet_refuses_is_tried_less_and_less_often_and_named(cluster: Cluster) -> None:
+async def test_pod_that_a_kubelet_refuses_is_named_and_tried_ever_less_often(cluster: Cluster) -> None:
     cluster.machine("machine")
     cluster.refusing.add("machine")
     cluster.declare(nodes=1, replicas=1, placement="Pinned")

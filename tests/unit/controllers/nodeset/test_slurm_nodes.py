@@ -147,7 +147,7 @@ def test_object_is_deleted_when_nothing_is_left_to_say(
 )
 @example(pods=set(range(300)), troubled=set(range(250, 401)), there=set(range(100, 401)))
 @example(pods=set(), troubled=set(), there=set(range(401)))
-def test_sweep_ends_with_each_object_written_once_and_never_many_in_one_round(pods: set[int], troubled: set[int], there: set[int]) -> None:
+def test_sweep_writes_each_object_once_and_never_many_in_one_round(pods: set[int], troubled: set[int], there: set[int]) -> None:
     """However much is to be written: first the causes, and what was written is not written again before it is heard of."""
     nodes = {at: node() for at in range(401)}
     observed = Observed({at: pod() for at in pods}, nodes, NOW)
@@ -289,7 +289,7 @@ def _state(cluster: Cluster) -> str:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("allowed", range(4))
-async def test_controller_killed_between_writes_leaves_objects_right_at_the_next_round(cluster: Cluster, allowed: int) -> None:
+async def test_objects_are_right_one_round_after_a_kill_between_writes(cluster: Cluster, allowed: int) -> None:
     cluster.declare(nodes=3, replicas=3)
     await cluster.rounds(4)
     await sweep(cluster)

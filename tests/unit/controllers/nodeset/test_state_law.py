@@ -114,7 +114,7 @@ def test_failing_node_is_drained_as_its_state_says(law: Law) -> None:
 
 
 @every_state
-def test_drain_of_others_is_neither_lifted_nor_overwritten_nor_are_its_jobs_ended(law: Law) -> None:
+def test_drain_of_others_is_neither_lifted_nor_changed_and_ends_no_jobs(law: Law) -> None:
     for name, reason, _, made in plans(law, ANY, FOREIGN if "DRAIN" in law.words else []):
         acts = made.writes_to_slurm or made.drains.drained_at
         assert not acts, (name, reason)
@@ -128,7 +128,7 @@ def test_drain_without_a_reason_or_a_record_is_nobodys_and_stays(law: Law) -> No
 
 
 @every_state
-def test_node_is_resumed_or_released_only_when_it_is_off_without_a_job_and_a_pod(law: Law) -> None:
+def test_node_is_resumed_or_released_only_when_off_without_job_and_pod(law: Law) -> None:
     for name, reason, cause, made in plans(law, ANY, ["", *OURS]):
         if made.resumes.resume or made.resumes.release:
             assert law.is_free, (name, reason)

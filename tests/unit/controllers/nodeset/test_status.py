@@ -27,7 +27,7 @@ def test_status_names_the_jobs_that_slurm_does_not_requeue_and_what_to_do() -> N
     assert (said.phase, said.why) == ("Draining", told.message)
 
 
-def test_job_on_a_server_that_is_too_old_to_requeue_is_not_asked_for_and_told_of() -> None:
+def test_job_that_an_old_slurmrestd_cannot_requeue_is_left_and_reported() -> None:
     one = nodeset(replicas=0, drain=Drain("Requeue", 60))
     seen = look(
         (pod(), node("ALLOCATED DRAIN", SCALE_IN, jobs=(NodeJob("7"), SALLOC))), jobs=JobRequests(can_requeue=False), drained_at={0: 0.0}
@@ -71,7 +71,7 @@ def test_gpus_beside_other_sockets_are_a_condition_that_degrades_nothing() -> No
     assert told.message.endswith(f"gpu-1: {remark}")
 
 
-def test_set_whose_gpus_never_differed_says_nothing_of_them_and_one_that_was_mended_does() -> None:
+def test_set_has_a_condition_for_gpus_only_once_they_have_differed() -> None:
     assert gpu_condition(look(IDLE, IDLE, IDLE))[1] == []
     before = Condition("GpusAsDeclared", "False", "GpusDiffer", "", 3, "2025-01-01T00:00:00Z")
     [told] = gpu_condition(look(IDLE, IDLE, IDLE), (before,))[1]
@@ -107,7 +107,7 @@ def test_long_message_keeps_its_beginning_and_fits_an_event(message: str) -> Non
     assert shown.endswith(" ...")
 
 
-def test_status_names_a_pod_that_does_not_end_and_a_machine_that_does_not_answer() -> None:
+def test_status_names_a_pod_that_does_not_end_and_a_silent_machine() -> None:
     one, lost = nodeset(replicas=2), {"machine-7": Machine(answers=False)}
     stuck = pod(terminating=True, terminating_since=NOW - 400, machine="machine-8")
     seen = look((pod(machine="machine-7"), node()), (stuck, node("IDLE DRAIN", SCALE_IN)), machines={**lost, "machine-8": Machine()})

@@ -65,7 +65,7 @@ async def pending(cluster: Cluster) -> None:
 
 
 @pytest.mark.anyio
-async def test_job_that_waits_for_a_pod_that_fits_nowhere_starts_once_the_template_is_mended(cluster: Cluster) -> None:
+async def test_waiting_job_starts_once_a_template_that_fits_nowhere_is_mended(cluster: Cluster) -> None:
     await pending(cluster)
     await cluster.rounds(2)
     assert cluster.pods() == {"gpu-0": "b"}

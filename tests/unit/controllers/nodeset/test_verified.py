@@ -39,7 +39,7 @@ async def until_verifying(cluster: Cluster) -> None:
 
 
 @pytest.mark.anyio
-async def test_failed_check_is_started_at_once_then_the_deeper_one_and_then_the_node_returns(checked: Cluster) -> None:
+async def test_node_returns_after_its_failed_check_and_then_a_deeper_one_pass(checked: Cluster) -> None:
     await until_verifying(checked)
     assert set(jobs(checked)["disk"]) == {"gpu-1"}
     answer(checked)
@@ -73,7 +73,7 @@ async def test_one_job_looks_at_all_nodes_and_there_is_no_second_one(checked: Cl
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(("failed", "kind"), [("stream", "node"), ("stream", "hardware"), ("disk", "node")])
-async def test_node_that_was_given_up_is_looked_at_now_and_then_and_returns_once_mended(checked: Cluster, failed: str, kind: Any) -> None:
+async def test_given_up_node_is_checked_now_and_then_and_returns_once_mended(checked: Cluster, failed: str, kind: Any) -> None:
     """Runs of the schedule leave the node alone, as the drain is the controller's: only what it starts itself can find the node mended."""
     spec: dict[str, Any] = {**SPEC, "remedies": {**POLICY, "causes": ["node"]}}
     checked.declare(**spec)
@@ -99,7 +99,7 @@ async def test_node_that_was_given_up_is_looked_at_now_and_then_and_returns_once
 
 
 @pytest.mark.anyio
-async def test_check_without_an_answer_is_asked_again_and_told_and_leads_to_no_step(checked: Cluster) -> None:
+async def test_unanswered_check_is_repeated_and_reported_and_no_step_follows(checked: Cluster) -> None:
     await until_verifying(checked)
     answer(checked)
     before, asked = uids(checked), 0

@@ -55,7 +55,7 @@ def on(machine: str | None) -> tuple[WorkerPod | None, WorkerNode]:
         pytest.param(on("soon"), None, Windows(), id="reservations not read"),
     ],
 )
-def test_node_is_reserved_as_long_as_maintenance_of_its_machine_is_announced(
+def test_node_is_reserved_while_its_machines_maintenance_is_announced(
     worker: tuple[WorkerPod | None, WorkerNode | None], reserved: dict[int, float] | None, expected: Windows
 ) -> None:
     observed = look(worker, machines=MACHINES, reserved=reserved)
@@ -80,7 +80,7 @@ def test_nothing_is_reserved_while_slurm_is_silent() -> None:
         pytest.param("tomorrow", None, id="no time"),
     ],
 )
-def test_annotation_is_read_as_a_time_and_told_as_a_cause_that_takes_no_job_away(text: str, begin: datetime | None) -> None:
+def test_maintenance_annotation_is_a_time_and_a_cause_that_ends_no_job(text: str, begin: datetime | None) -> None:
     assert read_begin(text) == (begin.timestamp() if begin else None)
     cause = announced_cause(annotations.MAINTENANCE_BEGINS, text)
     assert (cause.name, cause.kind, cause.wish) == ("annotation/maintenance-begins", "maintenance", "none")
@@ -153,7 +153,7 @@ async def test_set_deleted_while_slurm_is_silent_leaves_no_reservation(cluster: 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("allowed", range(12))
-async def test_process_killed_after_any_write_is_followed_by_one_that_reserves_and_releases(cluster: Cluster, allowed: int) -> None:
+async def test_next_process_reserves_and_releases_after_a_kill_at_any_write(cluster: Cluster, allowed: int) -> None:
     cluster.declare(replicas=2)
     await cluster.rounds(4)
     begin = int(time.time()) + 3600
