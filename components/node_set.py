@@ -55,8 +55,9 @@ from names import annotations, crds, paths, ports, variables
 from programs.worker.settings import to_json
 
 TMP_PATH = shared_root.TMP
-CONTAINERS_PATH = shared_root.CONTAINERS
 """Private /tmp folders of jobs."""
+CONTAINERS_PATH = shared_root.CONTAINERS
+"""Images and containers of jobs."""
 SPOOL_PATH = shared_root.SPOOL
 """slurmd's folder on a node: state, scripts of running jobs."""
 SSH_PORT = 22

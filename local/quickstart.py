@@ -1,4 +1,4 @@
-"""`make up`: the local cluster, the images, the stack, the checks. Each step runs a verb that also works alone; none is imported.
+"""`make up`: the images, the local cluster, the stack, the checks. Each step runs a verb that also works alone; none is imported.
 
 KUBECONFIG counts only for a cluster of the user's own, which is named by its context and pulls its images from a registry.
 """
@@ -31,7 +31,7 @@ IMAGES = ("slurm", "root", "controllers", "observability")
 ROOT_IMAGE = "root"
 """The one that users work in: it needs what the machine needs."""
 SETTINGS = ("images", "settings", "--no-proxy", f"localhost,127.0.0.1,.{layout.CLUSTER_DOMAIN},.svc,{layout.WHOLE_RANGE}")
-"""The verb that says what the root needs of this machine; no proxy is asked for what is in the cluster."""
+"""Prints what the root image needs of this machine. Addresses of the cluster bypass the proxy."""
 
 
 class StepFailedError(Exception):

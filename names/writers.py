@@ -3,8 +3,8 @@
 SLIPWAY = "slipway"
 """Field manager of `slipway up`, which applies objects, and of the controllers."""
 PULUMI = "pulumi-kubernetes"
-"""Field manager of objects that the Pulumi provider makes. What it changed since, it has applied under this name with a suffix. Before that
-it takes over what was updated under any name that begins like this, so that only applied fields of others conflict.
+"""Field manager of objects that the Pulumi provider creates. The provider applies later changes under this name with a suffix. Before that,
+it takes over all fields that were updated under a name with this beginning. So only fields that others applied conflict.
 
 Source: pulumi-kubernetes, provider/pkg/await/await.go (fixCSAFieldManagers, patchForce).
 """

@@ -15,11 +15,11 @@ from slurm.gpu_links import least_gb_per_s
 from slurm.people import LEAST_ID, TAKEN
 
 _DRAINING_SHARE = 0.9
-"""Of what slurm.gpu_links takes for the least of a machine in order: one p4d.24xlarge reached but 2 % more than that
-(github.com/NVIDIA/nccl/issues/527). GPUs that reach each other by PCIe alone are at a tenth of it."""
+"""A node fails below this share of the least bandwidth that slurm.gpu_links expects of a healthy machine. One p4d.24xlarge reached only
+2 % more than that least (github.com/NVIDIA/nccl/issues/527). GPUs that reach each other only by PCIe reach a tenth of it."""
 _NETWORK_SHARE = 0.5
-"""Of the network's bandwidth by the catalogue: an all-reduce over 4 p4d.24xlarge reached 60 % of theirs (the same place), and later
-machines reach more."""
+"""The same share of the network's bandwidth in the catalogue. An all-reduce over 4 p4d.24xlarge reached 60 % of theirs (same source), and
+later machines reach more."""
 
 
 def checked_sets(cluster: Cluster, check: HealthCheck) -> list[NodeSet]:

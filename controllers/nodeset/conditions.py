@@ -200,7 +200,7 @@ def _updated(nodeset: NodeSetObject, plan: Plan, pods: Sequence[Worker]) -> Cond
         return Condition("Updated", "True", "AllUpdated")
     name, strategy = nodeset.metadata.name, nodeset.spec.update_strategy
     waiting = {*plan.roll.outdated, *plan.roll.resized} - set(plan.roll.left_alone)
-    draining = [worker.ordinal for worker in pods if worker.ordinal in waiting and worker.has_our_drain]
+    draining = [worker.ordinal for worker in pods if worker.ordinal in waiting and worker.is_drained_to_leave]
     parts = [f"{len(plan.roll.outdated)} of {len(pods)} pods are made from an older template"] if plan.roll.outdated else []
     if plan.roll.resized:
         parts.append(f"{range_text(name, plan.roll.resized)} get their new size in Slurm when drained of jobs")

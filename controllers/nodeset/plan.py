@@ -8,7 +8,7 @@ from controllers.nodeset.plans.creations import plan_creations
 from controllers.nodeset.plans.deadlines import Deadlines, plan_deadlines
 from controllers.nodeset.plans.deletions import Deletions, find_unbound, plan_deletions
 from controllers.nodeset.plans.disks import Disks, plan_disks
-from controllers.nodeset.plans.drains import Drains, find_causes, plan_drains
+from controllers.nodeset.plans.drains import Drains, find_drain_reasons, plan_drains
 from controllers.nodeset.plans.ghosts import Ghosts, find_ghosts
 from controllers.nodeset.plans.labels import Labels, plan_labels
 from controllers.nodeset.plans.leaving import find_leaving
@@ -80,7 +80,7 @@ def plan_nodeset(nodeset: NodeSetObject, observed: Observed) -> Plan:
     repaired = observed.pods.keys() & repairs.held
     leaving = {**dict.fromkeys(sorted(repaired), REMEDY), **gone}
     pods_to_keep = repaired.difference(gone, repairs.recreate).union(ordinals_of(resized))
-    causes = find_causes(nodeset, observed, wanted, leaving, repairs)
+    causes = find_drain_reasons(nodeset, observed, wanted, leaving, repairs)
     drains = plan_drains(nodeset, observed, wanted, causes, repairs)
     drained = [ordinal for ordinals in drains.drain.values() for ordinal in ordinals]
     return Plan(

@@ -198,12 +198,12 @@ class Worker:
         return self.node is not None and "DRAIN" in self.node.state.flags
 
     @cached_property
-    def has_own_drain(self) -> bool:
+    def may_lift_drain(self) -> bool:
         """True when this controller may lift the drain."""
-        return self.has_our_drain or self.has_stop_drain or self.is_kept_out or self.has_gpu_drain or self.has_before_jobs_drain
+        return self.is_drained_to_leave or self.has_stop_drain or self.is_kept_out or self.has_gpu_drain or self.has_before_jobs_drain
 
     @cached_property
-    def has_our_drain(self) -> bool:
+    def is_drained_to_leave(self) -> bool:
         """True when this controller has drained the node to take its worker away.
 
         A node that registers while it wakes loses the reason of its drain and keeps the drain. Slurm accepts no drain without a reason, so
@@ -284,7 +284,7 @@ class Worker:
     def has_foreign_drain(self) -> bool:
         """True when a person or a health check has drained the node, or set it down with a reason of their own."""
         node = self.node
-        if node is None or self.has_own_drain:
+        if node is None or self.may_lift_drain:
             return False
         return self.is_draining or ("DOWN" in node.state.flags and is_on_purpose(node.reason))
 

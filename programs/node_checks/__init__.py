@@ -1,1 +1,1 @@
-"""Health checks: the program of the CronJobs (`run`), what runs on a node (`disk`, `memory`, `clock`, `gpu`); `pool` for node pools."""
+"""Health checks: the program of the CronJobs (`run`), each check (see `kinds`); `pool` for node pools."""

@@ -59,8 +59,11 @@ class Check:
     """What its program reads beside the limits: a key, and the fact of configs/render/check_facts.py that is its value. Of a limit the fact
     is the default."""
     contexts: tuple[Context, ...] = ALWAYS
-    """Where it can run. No job waits for a check that may hang for a moment. Nodes do not ask slurmctld for its time one by one. The
-    kernel's log and users' files are for root alone. No job is refused for files that others left."""
+    """Where it can run.
+
+    `processes` may hang, so no job waits for it. `clock` would ask slurmctld once for each node. `kernel` and `shm` need root. `shm` does
+    not run before jobs: no job is refused for files that other users left.
+    """
     vendors: tuple[Vendor, ...] = ()
     """Whose GPUs it knows; empty for a check that needs none."""
     per: tuple[Per, ...] = ("node",)

@@ -115,7 +115,10 @@ def plan_settle(node: Node, fault: str = "", has_checks_before_jobs: bool = Fals
 
 
 def _plan_checks(node: Node) -> Drain | None:
-    """A drain of whomever keeps jobs away as well. It never gives way to none: slurmctld may take the node for one that answers still."""
+    """The drain before checks. A drain of somebody else stays, as it keeps jobs away too.
+
+    A drain is replaced, and never only lifted: slurmctld may still think that the node answers.
+    """
     flags = node.state.flags
     if "DRAIN" in flags and "UNDRAIN" not in flags and not reasons.is_drain_of_a_pod(node.reason):
         return None
@@ -157,8 +160,8 @@ def plan_remark(node: Node, remark: str) -> Remark | None:
 def needs_boot(node: Node | None) -> bool:
     """True when slurmd is to say that the node has just booted (`-b`).
 
-    slurmctld, once it asked for a node, takes no registration of an older boot, and a pod shows the machine's. Elsewhere not: with
-    returnToService below 2 a new boot would be an unexpected one, and the node down.
+    Once slurmctld has asked for a node, it rejects a registration with an older boot time. A pod shows its machine's boot time. In all
+    other cases slurmd must not report a boot. With returnToService below 2, slurmctld would set the node down for it.
     """
     return node is not None and waits_for_power(node.state)
 

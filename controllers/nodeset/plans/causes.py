@@ -96,7 +96,7 @@ def _causes(nodeset: NodeSetObject, observed: Observed, worker: Worker, reason: 
 def _own(nodeset: NodeSetObject, worker: Worker, reason: str) -> Iterable[Cause]:
     """Why the controller itself takes the worker away; after that, until the next pod is up, why it did."""
     since = "" if worker.drained_at is None else rfc3339(worker.drained_at)
-    is_over = not reason and worker.has_our_drain and not (worker.pod is not None and worker.pod.ready and not worker.pod.terminating)
+    is_over = not reason and worker.is_drained_to_leave and not (worker.pod is not None and worker.pod.ready and not worker.pod.terminating)
     if is_over and worker.node is not None:
         reason, after = worker.node.reason, "The drain is lifted once the next pod is up."
     else:

@@ -70,7 +70,7 @@ def plan_deadlines(
 def _time_left_s(nodeset: NodeSetObject, worker: Worker, since: float | None, now: float) -> float:
     """Seconds that the jobs of a drained worker still have, by our own clock; infinite without a deadline, or without jobs."""
     deadline = nodeset.spec.drain.deadline_seconds
-    if deadline is None or since is None or not (worker.has_our_drain or worker.has_check_drain) or worker.may_go:
+    if deadline is None or since is None or not (worker.is_drained_to_leave or worker.has_check_drain) or worker.may_go:
         return inf
     return since + deadline - now
 

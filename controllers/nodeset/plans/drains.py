@@ -47,12 +47,12 @@ class Drains:
         return bool(self.drain or self.undrain)
 
 
-def find_causes(
+def find_drain_reasons(
     nodeset: NodeSetObject, observed: Observed, wanted: frozenset[int], leaving: Mapping[int, str], repairs: RepairPlan
 ) -> dict[int, str]:
     """Which nodes should have a drain of ours, and why, by ordinal. `leaving` gives the reason of each worker that leaves."""
     causes = {
-        worker.ordinal: _cause(nodeset, observed, worker, wanted, leaving, worker.ordinal in repairs.before_jobs)
+        worker.ordinal: _drain_reason(nodeset, observed, worker, wanted, leaving, worker.ordinal in repairs.before_jobs)
         for worker in observed.workers()
         if worker.node is not None
     }
@@ -64,8 +64,8 @@ def plan_drains(
 ) -> Drains:
     """What to drain and what to lift.
 
-    A node whose pod belongs to somebody else is left alone. So is one that a check looks at, unless its worker leaves. While the cause is
-    systemic, no node is drained for what checks find.
+    A node whose pod belongs to somebody else is left alone. A node under a running check is left alone too, unless its worker leaves. While
+    many nodes fail together, no node is drained for failures of checks.
     """
     drain: dict[str, list[int]] = {}
     undrain: list[int] = []
@@ -75,7 +75,7 @@ def plan_drains(
             continue
         reason, fault = causes.get(worker.ordinal, ""), worker.fault
         if worker.ordinal in observed.looked_at and not reason.startswith(NODESET):
-            if worker.has_own_drain:
+            if worker.may_lift_drain:
                 drained_at[worker.ordinal] = observed.drained_at.get(worker.ordinal, observed.now)
         elif worker.has_check_drain and (fault or worker.node.failures is None):
             if fault and _has_other_reason(worker, fault):
@@ -94,9 +94,9 @@ def plan_drains(
                 drain.setdefault(fault, []).append(worker.ordinal)  # without a record: no worker leaves for that
             else:
                 undrain.append(worker.ordinal)
-                if worker.has_own_drain:  # a check's drain has no record
+                if worker.may_lift_drain:  # a check's drain has no record
                     drained_at[worker.ordinal] = observed.drained_at.get(worker.ordinal, observed.now)
-        elif worker.has_own_drain:  # that of a stop hook, too: its reason may be lost in the same way
+        elif worker.may_lift_drain:  # that of a stop hook, too: its reason may be lost in the same way
             drained_at[worker.ordinal] = observed.drained_at.get(worker.ordinal, observed.now)
         elif fault and not reason and not repairs.is_systemic and _is_open(worker):
             drain.setdefault(fault, []).append(worker.ordinal)
@@ -112,10 +112,10 @@ def is_served(nodeset: NodeSetObject, ordinal: int, wanted: frozenset[int]) -> b
     return ordinal < min(spec.max, spec.node_count) if spec.max is not None else ordinal in wanted
 
 
-def _cause(
+def _drain_reason(
     nodeset: NodeSetObject, observed: Observed, worker: Worker, wanted: frozenset[int], leaving: Mapping[int, str], waits_before_jobs: bool
 ) -> str:
-    """Why the node should have a drain of ours; empty when it should have none."""
+    """Why the node should have a drain of ours, the first reason that applies; empty when it should have none."""
     if not is_served(nodeset, worker.ordinal, wanted) or (worker.pod is None and worker.ordinal in observed.taken):
         if worker.ordinal in observed.on_their_way:
             return ""
@@ -168,8 +168,8 @@ def _is_to_be_drained(worker: Worker, reason: str) -> bool:
     if not worker.is_draining:
         return may_be_drained(node.state)
     if is_of_machine(reason) or reason.startswith(REQUESTED):
-        return written(node.reason) != reason and (worker.has_our_drain or worker.is_kept_out or worker.has_check_drain)
-    if awaits_checks(reason) and (worker.has_our_drain or worker.has_before_jobs_drain):
+        return written(node.reason) != reason and (worker.is_drained_to_leave or worker.is_kept_out or worker.has_check_drain)
+    if awaits_checks(reason) and (worker.is_drained_to_leave or worker.has_before_jobs_drain):
         return written(node.reason) != reason  # checks look only at nodes that wait for them
     return worker.is_kept_out or worker.has_lost_reason or worker.has_check_drain
 
@@ -194,7 +194,7 @@ def _may_be_lifted(nodeset: NodeSetObject, observed: Observed, worker: Worker, w
     The pod was replaced or is wanted again, Slurm may wake the elastic node again, or no check fails.
     """
     pod = worker.pod
-    if not worker.has_own_drain and not worker.has_check_drain and not is_mended:
+    if not worker.may_lift_drain and not worker.has_check_drain and not is_mended:
         return False
     if pod is None:
         # slurmctld's sidecar drains nodes that are off before it removes them, and may end before it does. And a pod that stopped has

@@ -17,7 +17,7 @@ class Roll:
     outdated: tuple[int, ...] = ()
     """Workers made from an older template."""
     left_alone: tuple[int, ...] = ()
-    """Of these and of `resized`, workers that somebody else has drained, or whose machine is cordoned."""
+    """Outdated or resized workers that somebody else has drained, or whose machine is cordoned."""
     resized: tuple[int, ...] = ()
     """Workers of the present template whose Slurm node gets another size: drained as by a roll, while their pods stay."""
     waking: tuple[int, ...] = ()
@@ -77,11 +77,11 @@ def plan_roll(strategy: UpdateStrategy, observed: Observed, wanted: frozenset[in
     if strategy.type == "OnDelete":
         return []
     ours = [worker for worker in outdated if not (worker.has_foreign_drain or worker.is_kept_out or worker.is_waking)]
-    broken = [worker for worker in ours if worker.is_unhealthy and not worker.has_our_drain]
+    broken = [worker for worker in ours if worker.is_unhealthy and not worker.is_drained_to_leave]
     if strategy.type == "Maintenance":
-        ours = [worker for worker in ours if worker.ordinal in observed.window or (worker.is_unhealthy and worker.has_our_drain)]
-    under_way = [worker for worker in ours if worker.has_our_drain]
-    candidates = [worker for worker in ours if not worker.has_our_drain and not worker.is_unhealthy]
+        ours = [worker for worker in ours if worker.ordinal in observed.window or (worker.is_unhealthy and worker.is_drained_to_leave)]
+    under_way = [worker for worker in ours if worker.is_drained_to_leave]
+    candidates = [worker for worker in ours if not worker.is_drained_to_leave and not worker.is_unhealthy]
     away = unavailable(strategy, observed, wanted)
     budget = budget_of(strategy, len(wanted))
     # A worker that Slurm has off costs nothing. A worker that is away in Kubernetes' eyes may still run jobs: no more than the budget.
@@ -118,7 +118,7 @@ def _is_unavailable(strategy: UpdateStrategy, observed: Observed, worker: Worker
     waits_before_jobs = worker.ordinal in observed.checks_before_jobs and (worker.is_draining or worker.ordinal in observed.looked_at)
     if worker.has_foreign_drain or worker.is_kept_out or worker.has_remedy_drain:
         return False
-    if pod is None or pod.terminating or not pod.ready or worker.has_our_drain or worker.has_stop_drain or waits_before_jobs:
+    if pod is None or pod.terminating or not pod.ready or worker.is_drained_to_leave or worker.has_stop_drain or waits_before_jobs:
         return True
     # Recreated and not heard by slurmctld yet: Slurm gives it no job, although its pod is ready.
     return worker.node is not None and (not worker.is_registered or _settles_s(strategy, observed, worker) > 0)

@@ -59,7 +59,7 @@ def scale_in_order(workers: Iterable[Worker]) -> list[Worker]:
 
 def _scale_in_rank(worker: Worker) -> tuple[bool, bool, bool, int, int, float, int, float, int]:
     pod, node = worker.pod, worker.node
-    is_scaled_in = worker.has_our_drain and node is not None and node.reason.startswith(SCALE_IN)
+    is_scaled_in = worker.is_drained_to_leave and node is not None and node.reason.startswith(SCALE_IN)
     return (
         not (pod is not None and pod.terminating),
         not is_scaled_in,
