@@ -4,7 +4,7 @@ A reason is a prefix: slurmctld appends ` : Not responding` or ` : ResumeTimeout
 """
 
 OWN = "slipway: "
-"""Start of every reason that Slipway writes. A reason without it is somebody else's, and is never cleared nor overwritten."""
+"""Start of every reason that Slipway writes. Reasons without it are others': only `Kill task failed` is ever cleared."""
 POD_STOPPING = f"{OWN}pod stopping"
 """By a worker's stop hook: the pod is about to end."""
 POD_REPLACED = f"{OWN}pod was replaced"

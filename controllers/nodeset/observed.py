@@ -127,7 +127,7 @@ class Observed:
     taken: Mapping[int, str] = field(default_factory=dict[int, str])
     """Ordinals whose pod or claim belongs to somebody else, and which object that is. It is left alone, and no pod is made."""
     pods_taken: frozenset[int] = frozenset()
-    """Ordinals of `taken` whose pod, not only a claim, is somebody else's. The pod may serve the Slurm node, so the node is left alone too."""
+    """Ordinals of `taken` whose pod, not only a claim, is somebody else's. The pod may serve the Slurm node, so that is left alone too."""
     machines: Mapping[str, Machine] = field(default_factory=dict[str, Machine])
     """The Kubernetes nodes, by name."""
     drained_at: Mapping[int, float] = field(default_factory=dict[int, float])
