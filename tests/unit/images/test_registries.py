@@ -32,7 +32,7 @@ def test_registries(registry: str) -> None:
 
 @pytest.mark.parametrize("wrong", ["", "https://registry.example", "registry.example/team:tag", "registry.example/", "Registry/x", "a b"])
 def test_what_is_no_registry_is_refused_with_an_example(wrong: str) -> None:
-    with pytest.raises(BuildError, match="without https:// and tag"):
+    with pytest.raises(BuildError, match="without https:// or tag"):
         registries.check(wrong)
 
 
