@@ -312,7 +312,7 @@ def test_check_that_sigterm_ends_leaves_no_job_no_reservation_and_no_news(cluste
     wait_for("a job on each node", lambda: sorted(cluster.slurm(*jobs).split()) == list(NODES), 60)
     assert "slipway-check-gpu-1" in cluster.slurm("scontrol", "show", "reservation")
     assert run.stop("TERM", timeout_s=25) == 128 + signal.SIGTERM
-    assert cluster.slurm(*jobs) == ""
+    wait_for("the end of the jobs", lambda: cluster.slurm(*jobs) == "", 10)
     assert "slipway-check" not in cluster.slurm("scontrol", "show", "reservation")
     after = cluster.node("gpu-1")
     assert (after["reason"], after["extra"], "DRAIN" in after["state"]) == (before["reason"], before["extra"], True)

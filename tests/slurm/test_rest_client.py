@@ -324,10 +324,10 @@ def test_unchanged_nodes_are_not_sent_again_and_a_change_is_never_missed(cluster
 
 
 def jobs_of_many_readings(cluster: ElasticCluster, pod: str = "t-slurmrestd") -> list[list[int]]:
-    """The jobs in each of ten snapshots, with time enough for nothing to change between the last."""
+    """The jobs in each of ten snapshots, with time enough for nothing to change between the last. The first waits for its list of jobs."""
 
     async def follow(client: SlurmClient) -> list[list[int]]:
-        poller = Poller(client, time.monotonic)
+        poller = Poller(client, time.monotonic, jobs_wait_s=30 * patience())
         seen: list[list[int]] = []
         for _ in range(10):
             seen.append([job.job_id for job in (await poller.fresh()).jobs])
