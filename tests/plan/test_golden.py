@@ -178,7 +178,7 @@ def test_a_file_too_many_fails_until_it_is_removed(tmp_path: pathlib.Path, monke
     monkeypatch.setenv("SLIPWAY_GOLDEN", "write")
     golden.assert_golden("plan/dev", {"Job.yaml": "a\n", "Role.yaml": "b\n"})
     monkeypatch.delenv("SLIPWAY_GOLDEN")
-    with pytest.raises(AssertionError, match=r"Role.yaml of tests/golden/plan/dev changed.*\n.*\n.*\n.*\n-b"):
+    with pytest.raises(AssertionError, match=r"Role.yaml of tests/golden/plan/dev changed.*\n.*\n.*\n.*\n *-b"):
         golden.assert_golden("plan/dev", {"Job.yaml": "a\n"})
     monkeypatch.setenv("SLIPWAY_GOLDEN", "write")
     golden.assert_golden("plan/dev", {"Job.yaml": "a\n"})
