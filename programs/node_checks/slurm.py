@@ -294,6 +294,8 @@ class Slurm:
         ]
         since = time.strftime("%Y-%m-%dT%H:%M:%S")
         done = self._wait(command, script, _IMMEDIATE_S + timeout_s + _CALL_S)
+        if self.is_ending or done.returncode == _TIMED_OUT:
+            self._cancel(check, nodes)
         if self.is_ending or done.returncode in (0, _TIMED_OUT) or done.stdout.strip() or done.stderr.strip():
             return done
         return subprocess.CompletedProcess(command, done.returncode, "", self._end(check, nodes, since))
@@ -316,6 +318,12 @@ class Slurm:
             finally:
                 self._sruns.discard(srun)
         return subprocess.CompletedProcess(command, srun.returncode, output, errors)
+
+    def _cancel(self, check: str, nodes: Sequence[Node]) -> None:
+        """Ends the check's job on these nodes. An srun leaves it if a signal comes after Slurm has granted the job and before srun handles
+        signals."""
+        with contextlib.suppress(SlurmError):  # it may have ended, and the next run ends it otherwise
+            _call("scancel", f"--jobname={_JOB}{check}", f"--nodelist={','.join(node.name for node in nodes)}")
 
     def _end(self, check: str, nodes: Sequence[Node], since: str) -> str:
         """How the job of a silent srun ended; empty if that is not known. `since` is as Slurm writes times.
