@@ -150,7 +150,7 @@ def plan(facts: Facts) -> tuple[list[Task], list[Row]]:
     else:
         tasks.append(container)
     if facts.sudo:
-        remedy = "To check it, give --user with a user who has `admin: true`."
+        remedy = "To check it, log in as an administrator: pass --user with the name of a user with `admin: true`."
         rows.append(Row("package for jobs", None, f"sudo refuses {facts.user}: {facts.sudo}", remedy))
     elif "apt-get" in facts.tools and facts.node_sets and (first := next((node_set for node_set in facts.node_sets if node_set.up), None)):
         tasks.append(Task("package", "package for jobs", _options(first, 1), "slipway-check\n", _PACKAGE, node_set=first))

@@ -292,6 +292,8 @@ class Slurm:
             *([f"--reservation={held.name}"] if held else []),
             *("timeout", "--kill-after=5", str(timeout_s), "python3", "-I", "-", json.dumps(settings)),
         ]
+        if self.is_ending:
+            return subprocess.CompletedProcess(command, -signal.SIGTERM, "", "")
         since = time.strftime("%Y-%m-%dT%H:%M:%S")
         done = self._wait(command, script, _IMMEDIATE_S + timeout_s + _CALL_S)
         if self.is_ending or done.returncode == _TIMED_OUT:
@@ -302,8 +304,6 @@ class Slurm:
 
     def _wait(self, command: Sequence[str], script: str, timeout_s: int) -> subprocess.CompletedProcess[str]:
         """Waits for srun to end, or for the end of this run."""
-        if self.is_ending:
-            return subprocess.CompletedProcess(command, -signal.SIGTERM, "", "")
         pipe = subprocess.PIPE
         # A driver's message may have any byte.
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, encoding="utf-8", errors="replace") as srun:
@@ -320,17 +320,13 @@ class Slurm:
         return subprocess.CompletedProcess(command, srun.returncode, output, errors)
 
     def _cancel(self, check: str, nodes: Sequence[Node]) -> None:
-        """Ends the check's job on these nodes. An srun leaves it if a signal comes after Slurm has granted the job and before srun handles
-        signals."""
-        with contextlib.suppress(SlurmError):  # it may have ended, and the next run ends it otherwise
+        """Ends the check's job on these nodes: on a busy machine, an srun that got SIGTERM ended without it (26.05)."""
+        with contextlib.suppress(SlurmError):  # the next run ends it then
             _call("scancel", f"--jobname={_JOB}{check}", f"--nodelist={','.join(node.name for node in nodes)}")
 
     def _end(self, check: str, nodes: Sequence[Node], since: str) -> str:
-        """How the job of a silent srun ended; empty if that is not known. `since` is as Slurm writes times.
-
-        srun prints nothing if a job ends before its step has begun, as by preemption. It prints nothing either if the job starts just as
-        srun gives up (26.05: exit code 1).
-        """
+        """How the job of a silent srun ended; empty if that is not known. `since` is as Slurm writes times. srun prints nothing if a job ends
+        before its step has begun, as by preemption. Nor does it if the job starts just as srun gives up (26.05: exit code 1)."""
         query = ("--noheader", "--all", "--states=all", f"--nodelist={','.join(node.name for node in nodes)}", f"--name={_JOB}{check}")
         end = time.monotonic() + _ENDS_S
         while True:
@@ -346,8 +342,7 @@ def _gres(gpus: int) -> list[str]:
 
 
 def shared_partition(nodes: Sequence[Node]) -> str:
-    """The partition of a check's job on these nodes: that of the checks if all nodes are in it, else the first that has all. Empty if
-    there is none."""
+    """The partition of a check's job on these nodes: that of checks if it has all, else the first that has all; empty for none."""
     is_theirs = all(CHECKS_PARTITION in node.partitions for node in nodes)
     return CHECKS_PARTITION if is_theirs else users_partition(nodes)
 

@@ -6,7 +6,8 @@ Every change of the plan changes a file. What repeats is folded:
   `<none>` for a key that it lacks. `most metadata` and `most pods` are the same for these parts, and `common.yaml` has it for the parts of
   all kinds: `metadata`, `pod`, `container`, the `containers` of one name, and the `panels` of dashboards of one type.
 - A volume, mount, variable or port of `common.yaml` is listed by its name alone, and with its content where that is another one.
-- `pulumi` has what Pulumi is told beside the inputs. URNs are written `Kind name`, and `all of Kind name` for all resources in a component.
+- `pulumi` has the options of a resource: dependencies, parent, aliases and others. URNs are written `Kind name`, and `all of Kind name`
+  for all resources in a component.
   `not` stands before a dependency that only most objects have; a list that begins with `only` stands alone.
 - Left out is what follows from the rest: a `metadata.name` that is the resource's, the type of a Kubernetes object, the resource's own URN,
   and in its aliases all but the type.
@@ -142,7 +143,7 @@ def object_of(resource: Part, names: References) -> Object:
 
 
 def _pulumi(resource: Part, names: References) -> Part:
-    """What Pulumi is told about a resource beside its inputs."""
+    """The options of a resource, without its inputs."""
     inputs = resource["inputs"]
     about = {
         "type": resource["type"] if resource["type"] != _type(inputs) else "",

@@ -64,9 +64,11 @@ def create_job(stack: DevStack, name: str, job: dict[str, Any]) -> None:
 def check(
     stack: DevStack, kind: str, max_drained: int | None = 100, runs: str = "", nodes: Sequence[str] = (), **limits: Any
 ) -> dict[str, dict[str, str]]:
-    """One run of a check's command with other limits, in a pod like its own: what it said of each node. `max_drained` None: the stack's.
-    `runs` is the program that the nodes run instead, `nodes` the node sets. `per`, `after`, `budgetNodeMinutes` and `wish` are the check's
-    own."""
+    """Runs a check's command with other limits, in a pod like its own, and returns its line about each node.
+
+    `max_drained` None: the stack's. `runs` is the program that the nodes run instead, `nodes` the node sets. `per`, `after`,
+    `budgetNodeMinutes` and `wish` are the check's own.
+    """
     [*program, given] = job_of(stack, kind)["template"]["spec"]["containers"][0]["command"]
     spec = json.loads(given)
     spec["check"] = runs or spec["check"]

@@ -70,7 +70,7 @@ def test_job_that_ends_before_its_step_is_looked_up_as_srun_is_silent(
 
 def test_srun_is_asked_to_end_its_job_and_no_other_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ends = f"trap 'echo asked >> {tmp_path}/ends; exit 1' TERM; echo began >> {tmp_path}/begins; while :; do sleep 0.05; done"
-    stand_in(tmp_path, monkeypatch, srun=ends, squeue="echo")
+    stand_in(tmp_path, monkeypatch, srun=ends, squeue="echo", scancel=f'echo "$@" >> {tmp_path}/cancelled')
     slurm = Slurm()
     with ThreadPoolExecutor() as pool:
         outcomes = [pool.submit(slurm.run, "memory", each, Path(__file__), {}, 60, 0, None) for each in (IDLE, IDLE)]
@@ -80,6 +80,7 @@ def test_srun_is_asked_to_end_its_job_and_no_other_begins(tmp_path: Path, monkey
     assert lines(tmp_path / "ends") == 2
     assert slurm.run("memory", IDLE, Path(__file__), {}, 60, 0, None) == ENDED
     assert lines(tmp_path / "begins") == 2
+    assert (tmp_path / "cancelled").read_text() == 2 * "--jobname=slipway-check-memory --nodelist=gpu-0\n", "srun may have left its job"
 
 
 def test_answer_that_came_before_the_end_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
