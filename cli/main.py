@@ -52,7 +52,6 @@ def _given(
     kubeconfig: Annotated[
         str | None, typer.Option(help="kubeconfig file; default: KUBECONFIG, or the local cluster's for its context.")
     ] = None,
-    kubectl: Annotated[str | None, typer.Option("--kubectl", hidden=True, help="No longer needed.")] = None,  # noqa: ARG001
 ) -> Given:
     return Given(project.load(root, stack, tuple(config or ()), config_file), Where(kubeconfig, context))
 

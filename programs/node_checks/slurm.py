@@ -325,8 +325,10 @@ class Slurm:
             _call("scancel", f"--jobname={_JOB}{check}", f"--nodelist={','.join(node.name for node in nodes)}")
 
     def _end(self, check: str, nodes: Sequence[Node], since: str) -> str:
-        """How the job of a silent srun ended; empty if that is not known. `since` is as Slurm writes times. srun prints nothing if a job ends
-        before its step has begun, as by preemption. Nor does it if the job starts just as srun gives up (26.05: exit code 1)."""
+        """How the job of a silent srun ended; empty if that is not known. `since` is as Slurm writes times.
+
+        srun prints nothing if a job ends before its step has begun, or starts just as srun gives up (26.05: exit code 1).
+        """
         query = ("--noheader", "--all", "--states=all", f"--nodelist={','.join(node.name for node in nodes)}", f"--name={_JOB}{check}")
         end = time.monotonic() + _ENDS_S
         while True:
